@@ -44,7 +44,7 @@ typedef struct bide_run_loop {
     bide_awaiter_chain ready;
     bide_awaiter *passed; /* before `ready`, the nearest first: a queued coroutine was destroyed */
     bide_spin_pace_ pace; /* how long to look before it sleeps next time */
-    bool may_spin;  /* may it look for a while before a coroutine suspends? */
+    bool may_spin;        /* may it look for a while before a coroutine suspends? */
     bool stopping;
     int fd;                                     /* for a foreign loop to poll; -1: none */
     const struct bide_run_loop_events_ *events; /* of the kernel (loop.h); NULL: none */
@@ -56,8 +56,10 @@ typedef struct bide_run_loop {
     uint64_t longest;  /* of those, in nanoseconds, if they are timed */
     bool times_runs;
     uint32_t turns; /* resumptions until it looks at the clock, while there is something to run */
-    uint32_t look_turns; /* ... from one look to the next */
-    uint64_t looked;     /* when it looked; 0: it was out of work since */
+    uint32_t look_turns;   /* ... from one look to the next */
+    uint64_t looked;       /* when it looked; 0: it was out of work since */
+    uint64_t timers_after; /* after how many `runs` it takes more of the timers that are due */
+    bool timers_left;      /* whether there may be more */
 
     /* of the holder of the lock */
     pthread_mutex_t timers_lock;

@@ -29,6 +29,8 @@ BIDE_INLINE bide_timer *timer_of(bide_awaiter *awaiter)
     return bide_container_of(awaiter, bide_timer, awaiter);
 }
 
+enum { TIMER_HINT = 1 };
+
 BIDE_INLINE bool comes_before(const bide_timer *a, const bide_timer *b)
 {
     return a->time != b->time ? a->time < b->time : a->number < b->number;
@@ -41,6 +43,12 @@ BIDE_INLINE void timer_tree_put(bide_awaiter **place, bide_awaiter *awaiter)
         timer_of(awaiter)->place = place;
 }
 
+/* NULL: none. A timer without children may keep a hint in `child`: timers.c, 8. */
+BIDE_INLINE bide_awaiter *timer_children(const bide_timer *timer)
+{
+    return ((uintptr_t)timer->child & TIMER_HINT) == 0 ? timer->child : NULL;
+}
+
 /*
  * Makes the later of two roots the first child of the earlier, which is returned; its link and
  * place are as they were.
@@ -50,7 +58,7 @@ BIDE_INLINE bide_timer *timer_tree_meld(bide_timer *a, bide_timer *b)
     bool swapped = comes_before(b, a);
     bide_timer *earlier = swapped ? b : a;
     bide_timer *later = swapped ? a : b;
-    timer_tree_put(&later->awaiter.link, earlier->child);
+    timer_tree_put(&later->awaiter.link, timer_children(earlier));
     timer_tree_put(&earlier->child, &later->awaiter);
     return earlier;
 }
@@ -99,8 +107,9 @@ BIDE_INLINE void tree_remove(bide_timer *timer)
     bide_assert(place != NULL && *place == &timer->awaiter);
     bide_assert(next == NULL || timer_of(next)->place == &timer->awaiter.link);
     timer->place = NULL;
-    if (timer->child != NULL) {
-        bide_timer *rest = meld_all(timer->child);
+    bide_awaiter *children = timer_children(timer);
+    if (children != NULL) {
+        bide_timer *rest = meld_all(children);
         timer_tree_put(place, &rest->awaiter);
         place = &rest->awaiter.link;
     }

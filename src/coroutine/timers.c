@@ -25,7 +25,8 @@
  *    are the same for T as for `base`. So that slot is spread: each of its timers is inserted anew
  *    with base T, at a lower level, because all agree with T in the digit of the slot.
  * 3. So a timer moves once per level at most, and only when its level's turn comes. A timer that is
- *    removed before that was moved rarely or never.
+ *    removed before that was moved rarely or never. One that is alone in its slot when it is due is taken from there:
+ *    no timer would be left to move.
  * 4. A timer that is before `base` when it is inserted is in the slot of `base` at level 0, and first
  *    there, so the next look takes it. The base does not move while it is there, by 2.
  *
@@ -41,6 +42,11 @@
  *    touched some times for that, where a heap would touch as many as the logarithm of their number. Those
  *    before the slot, which are in it by 4, go before all others.
  *
+ * 8. A timer without children keeps a hint in `child`, with TIMER_HINT set: the address of the timer that a walk of its
+ *    slot meets HINTS_AHEAD timers later. A walk fetches the memory there meanwhile, since the timers of a long list are
+ *    far apart in memory. Hints are set when a slot of many is spread, and those of a timer that is added are NULL. A
+ *    hint is never read through, and changes nothing else: the timer may have been moved, or removed and freed.
+ *
  * So a timer that is added and removed before its slot's turn comes is linked into a list and unlinked
  * again, in constant time: each changes the timer and its two neighbours. When it is added those are
  * the front and the timer added before it, which are in the processor's cache. With a million timers
@@ -50,6 +56,7 @@
  * in place of their lists, whose times are rounded.
  */
 #include "timer_tree.h"
+#include "timers_some.h"
 
 enum { DIGIT = BIDE_TIMERS_DIGIT_, SLOTS = BIDE_TIMERS_SLOTS_, FINEST = BIDE_TIMERS_FINEST_ };
 
@@ -89,8 +96,8 @@ static unsigned digit_of(uint64_t time, unsigned level)
     return (unsigned)(time >> (FINEST + level * DIGIT)) % SLOTS;
 }
 
-/* Adds a timer that has no children to its slot: 5. */
-static void timers_add(bide_timers *timers, bide_timer *timer)
+/* Adds a timer that has no children to its slot: 5. Returns its digit. */
+static unsigned timers_add(bide_timers *timers, bide_timer *timer)
 {
     uint64_t time = timer->time > timers->base ? timer->time : timers->base;
     unsigned level = level_of(timers->base, time);
@@ -106,6 +113,7 @@ static void timers_add(bide_timers *timers, bide_timer *timer)
         place = &(*place)->link;
     timer_tree_put(&timer->awaiter.link, *place);
     timer_tree_put(place, &timer->awaiter);
+    return digit;
 }
 
 static void mark_empty(bide_timers *timers, unsigned level, unsigned digit)
@@ -171,24 +179,92 @@ bool bide_timers_remove(bide_timers *timers, bide_timer *timer)
     return true;
 }
 
+/* ---- Hints, which timers to fetch from memory: 8 ---- */
+
+enum { HINTS_AHEAD = 8, HINTS_FEW = 64 };
+
+/* The timers that were added last, of each digit. */
+typedef struct timer_hints {
+    bide_awaiter *added[SLOTS][HINTS_AHEAD];
+    uint8_t next[SLOTS];
+} timer_hints;
+
+static void hints_init(timer_hints *hints)
+{
+    for (unsigned i = 0; i < SLOTS; i++) {
+        hints->next[i] = 0;
+        for (unsigned k = 0; k < HINTS_AHEAD; k++)
+            hints->added[i][k] = NULL;
+    }
+}
+
+/* The timer was added: its hint is the one that a walk of its slot meets HINTS_AHEAD timers later. */
+static void hints_set(timer_hints *hints, unsigned digit, bide_timer *timer)
+{
+    bide_awaiter **added = &hints->added[digit][hints->next[digit]];
+    hints->next[digit] = (hints->next[digit] + 1) % HINTS_AHEAD;
+    timer->child = (bide_awaiter *)((uintptr_t)*added | TIMER_HINT);
+    *added = &timer->awaiter;
+}
+
+/* Only its address is used: that timer may have ended, and its memory may be gone. */
+BIDE_INLINE void hint_follow(const bide_timer *timer)
+{
+    uintptr_t hint = (uintptr_t)timer->child & ~(uintptr_t)TIMER_HINT;
+    if (hint == 0)
+        return;
+    BIDE_PREFETCH(hint);
+    BIDE_PREFETCH(hint + offsetof(bide_timer, place)); /* it may be in two lines */
+}
+
 /*
- * Adds each timer of a slot anew. A timer that has children stays in front until all its children, one
- * by one, have been put in front of it and added.
+ * Takes a timer that has no children from the front. A timer that has children stays until all its children, one by one,
+ * have been put in front of it and taken.
  */
+BIDE_INLINE bide_timer *take_leaf(bide_awaiter **front)
+{
+    bide_timer *timer = timer_of(*front);
+    for (bide_awaiter *child; (child = timer_children(timer)) != NULL; timer = timer_of(child)) {
+        timer->child = child->link;
+        child->link = *front;
+        *front = child;
+    }
+    *front = timer->awaiter.link;
+    return timer;
+}
+
+/* timers_spread of many. */
+static BIDE_NOINLINE void timers_spread_many(bide_timers *timers, bide_awaiter *front)
+{
+    timer_hints hints;
+    hints_init(&hints);
+    while (front != NULL) {
+        bide_timer *timer = take_leaf(&front);
+        hint_follow(timer);
+        timer->child = NULL;
+        hints_set(&hints, timers_add(timers, timer), timer);
+    }
+}
+
+/* Adds each timer of a slot anew. */
 static void timers_spread(bide_timers *timers, bide_awaiter *front)
 {
-    while (front != NULL) {
-        bide_timer *timer = timer_of(front);
-        bide_awaiter *child = timer->child;
-        if (child != NULL) {
-            timer->child = child->link;
-            child->link = front;
-            front = child;
-        } else {
-            front = front->link;
-            timers_add(timers, timer);
+    for (unsigned i = 0; front != NULL; i++) {
+        if (i == HINTS_FEW) {
+            timers_spread_many(timers, front);
+            return;
         }
+        bide_timer *timer = take_leaf(&front);
+        timer->child = NULL;
+        timers_add(timers, timer);
     }
+}
+
+/* The front of a slot: whether no other timer is in it. */
+static bool has_one(const bide_awaiter *front)
+{
+    return front->link == NULL &&
+           timer_children(bide_container_of(front, bide_timer, awaiter)) == NULL;
 }
 
 /* Moves the base forward to `time`, before which there is no timer. */
@@ -322,27 +398,22 @@ static void taken_slot_add(taken_slot *slot, bide_awaiter *awaiter)
     buckets_add(&slot->buckets, SLOT_SHIFT, awaiter);
 }
 
-/* Takes the whole slot of the base, which has a timer, at level 0. */
-static void take_slot(bide_timers *timers, bide_awaiter_chain *due)
+/* Takes the whole slot of the base, which has a timer, at level 0. Returns how many those are. */
+static size_t take_slot(bide_timers *timers, bide_awaiter_chain *due)
 {
     uint64_t begin = timers->base >> FINEST << FINEST;
     unsigned digit = digit_of(timers->base, 0);
     bide_awaiter *front = timers->slots[0][digit];
     bide_awaiter *before = NULL; /* the slot: 4 */
+    size_t count = 0;
     taken_slot slot;
     slot.few = NULL;
     slot.count = 0;
-    while (front != NULL) { /* (as in timers_spread) */
-        bide_timer *timer = timer_of(front);
-        bide_awaiter *child = timer->child;
-        if (child != NULL) {
-            timer->child = child->link;
-            child->link = front;
-            front = child;
-            continue;
-        }
-        front = front->link;
+    while (front != NULL) {
+        bide_timer *timer = take_leaf(&front);
+        hint_follow(timer);
         timer->place = NULL;
+        count++;
         if (timer->time >= begin) {
             taken_slot_add(&slot, &timer->awaiter);
         } else {
@@ -358,25 +429,38 @@ static void take_slot(bide_timers *timers, bide_awaiter_chain *due)
         append_buckets(due, &slot.buckets, SLOT_SHIFT);
     else if (slot.count != 0)
         append_list_sorted(due, slot.few);
+    return count;
 }
 
-void bide_timers_take_due(bide_timers *timers, uint64_t now, bide_awaiter_chain *due)
+size_t bide_timers_take_some_(bide_timers *timers, uint64_t now, bide_awaiter_chain *due,
+                              size_t few)
 {
     const uint64_t within = (UINT64_C(1) << FINEST) - 1;
     bide_awaiter *first;
     uint64_t time;
+    size_t count = 0;
     while ((time = bide_timer_time_(first = timers->first)) <= now && time != BIDE_FOREVER) {
-        if (time > timers->base)
-            move_base(timers, time);
-        bool is_alone = first->link == NULL && timer_of(first)->child == NULL;
-        if (!is_alone && (timers->base | within) < now) {
-            take_slot(timers, due);
-            continue;
+        if (count >= few)
+            return count;
+        if (!has_one(first)) {
+            if (time > timers->base)
+                move_base(timers, time);
+            if ((timers->base | within) < now) {
+                count += take_slot(timers, due);
+                continue;
+            }
         }
         remove_set(timers, timer_of(first));
         first->link = NULL;
         bide_awaiter_chain_append(due, first, first);
+        count++;
     }
     if (now > timers->base)
         move_base(timers, now);
+    return count;
+}
+
+void bide_timers_take_due(bide_timers *timers, uint64_t now, bide_awaiter_chain *due)
+{
+    bide_timers_take_some_(timers, now, due, SIZE_MAX);
 }

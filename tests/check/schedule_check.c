@@ -23,6 +23,8 @@ typedef struct state {
     int result;
     bide_run_loop *allocated;
     void *shared;
+    void *second_alarm; /* sets `second`; NULL: none does */
+    bide_atomic(uint32_t) rung;
     bide_atomic(uint32_t) flag;
 } state;
 
@@ -49,6 +51,7 @@ static void setup(void *p)
     bide_run_loop_init(&s->loop);
     bide_event_init(&s->event, false);
     bide_event_init(&s->second, false);
+    bide_atomic_init(&s->rung, 0);
 }
 
 static void set_event(void *p)
@@ -441,7 +444,11 @@ typedef struct alarm {
 static bide_next alarm_step(bide_frame *frame, unsigned depth)
 {
     (void)depth;
-    bide_event_set(&bide_container_of(frame, alarm, frame)->state->event);
+    alarm *self = bide_container_of(frame, alarm, frame);
+    state *s = self->state;
+    bide_event *event = self == s->second_alarm ? &s->second : &s->event;
+    bide_atomic_fetch_add(&s->rung, 1, relaxed);
+    bide_event_set(event);
     return bide_next_none();
 }
 
@@ -525,6 +532,58 @@ static const bide_check_scenario cleared = {
     .finish = free_two,
 };
 
+/* Both are due when the loop wakes, and it takes one at a time. Another thread may clear one until it is taken. */
+static void setup_both_set(void *p)
+{
+    state *s = p;
+    setup_two(s);
+    alarm *alarms = s->shared;
+    s->second_alarm = &alarms[1];
+    alarm_set(&alarms[0], s, LATER);
+    alarm_set(&alarms[1], s, LATER);
+}
+
+static void run_until_both(void *p)
+{
+    state *s = p;
+    struct pair pair = {.state = s};
+    bide_check_assert(bide_run_loop_wait(&s->loop, bide_task_init(&pair.task, &pair_body)) == 0);
+    bide_check_assert(bide_atomic_load(&s->rung, relaxed) == 2);
+}
+
+/* Rings on behalf of an alarm that it has cleared. */
+static void clear_the_first(void *p)
+{
+    alarm *first = ((state *)p)->shared;
+    if (alarm_clear(first))
+        alarm_step(&first->frame, 0);
+}
+
+static void clear_the_second(void *p)
+{
+    alarm *second = ((state *)p)->second_alarm;
+    if (alarm_clear(second))
+        alarm_step(&second->frame, 0);
+}
+
+static const bide_check_scenario first_of_due = {
+    .name = "a_timer_that_is_due_is_taken_after_another_that_is_due",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_both_set,
+    .threads = {run_until_both, clear_the_first},
+    .finish = free_two,
+};
+
+static const bide_check_scenario second_of_due = {
+    .name = "a_timer_that_is_due_and_left_is_taken_or_cleared",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_both_set,
+    .threads = {run_until_both, clear_the_second},
+    .finish = free_two,
+};
+
 /*
  * ---- A foreign loop: it polls a descriptor, which is a word here (src/system/descriptors.h) ----
  */
@@ -575,6 +634,8 @@ int main(int argc, char **argv)
                                                      &loop_slept,
                                                      &alarmed,
                                                      &cleared,
+                                                     &first_of_due,
+                                                     &second_of_due,
                                                      &both_in_order,
                                                      &polled,
                                                      NULL};

@@ -351,19 +351,19 @@ static void a_million_timers_come_in_order(void **state)
     free(all);
 }
 
-/* A slot's number of times; the wheel's finest is 4 ms. */
-enum { CROWD = 4000, SLOT = 1 << 22 };
+/* A slot's number of times; the wheel's finest is 65 us. */
+enum { CROWD = 4000, SLOT = 1 << 16 };
 
 /* Many in a slot: equal, nearly equal, near, all over it, before it, and one in the next. */
 static uint64_t crowded_time(unsigned i, uint64_t *random)
 {
-    static const unsigned widths[] = {1, 16, 1000, 50000, SLOT / 4};
+    static const unsigned widths[] = {1, 16, 100, 1000, SLOT / 4};
     uint64_t begin = UINT64_C(1000) * SLOT;
     unsigned kind = (unsigned)(testing_random(random) % 6);
     uint64_t number = testing_random(random) >> 8;
     if (i == 0)
         return begin + SLOT;
-    return kind < 5 ? begin + SLOT / 2 + kind * 70000 + number % widths[kind]
+    return kind < 5 ? begin + SLOT / 2 + kind * 2000 + number % widths[kind]
                     : begin - 1 - number % SLOT;
 }
 
@@ -405,6 +405,64 @@ static void a_crowd_that_is_due_at_once_comes_in_order(void **state)
     }
 }
 
+/* Timers, each with its own memory, that are moved from slot to slot while others are removed, and their memory goes. */
+enum { GOING = 5000, GONE_PER_LOOK = 40 };
+
+typedef struct going {
+    bide_timer timer;
+    struct going **place;
+} going;
+
+static going *going_of(bide_awaiter *awaiter)
+{
+    return bide_container_of(bide_container_of(awaiter, bide_timer, awaiter), going, timer);
+}
+
+static void going_end(going *one)
+{
+    *one->place = NULL;
+    free(one);
+}
+
+static void removed_timers_may_be_freed_while_others_move(void **state)
+{
+    (void)state;
+    uint64_t random = testing_seed();
+    static going *all[GOING];
+    const uint64_t begin = UINT64_C(1000000000000);
+    timers_type timers;
+    TIMERS(init)(&timers);
+    bide_awaiter_chain due = {NULL, NULL};
+    TIMERS(take_due)(&timers, begin, &due);
+    for (unsigned i = 0; i < GOING; i++) {
+        all[i] = malloc(sizeof *all[i]);
+        assert_non_null(all[i]);
+        all[i]->place = &all[i];
+        insert(&timers, &all[i]->timer, begin + 20000000000 + testing_random(&random) % 300000000);
+    }
+    unsigned left = GOING;
+    uint64_t last = 0;
+    for (uint64_t now = begin + 19500000000; left != 0; now += testing_random(&random) % 30000000) {
+        due = (bide_awaiter_chain){NULL, NULL};
+        TIMERS(take_due)(&timers, now, &due);
+        for (bide_awaiter *next, *one = due.first; one != NULL; one = next, left--) {
+            next = one->link;
+            assert_true(going_of(one)->timer.time >= last && going_of(one)->timer.time <= now);
+            last = going_of(one)->timer.time;
+            going_end(going_of(one));
+        }
+        for (unsigned i = 0; i < GONE_PER_LOOK; i++) {
+            going *one = all[testing_random(&random) % GOING];
+            if (one == NULL)
+                continue;
+            assert_true(TIMERS(remove)(&timers, &one->timer));
+            going_end(one);
+            left--;
+        }
+    }
+    assert_null(timers.first);
+}
+
 #endif
 
 #if TESTING_HOSTED
@@ -412,7 +470,8 @@ static void a_crowd_that_is_due_at_once_comes_in_order(void **state)
     cmocka_unit_test(it_agrees_with_a_sorted_list),                                   \
         cmocka_unit_test(it_agrees_with_a_sorted_list_from_nanoseconds_to_centuries), \
         cmocka_unit_test(a_million_timers_come_in_order),                             \
-        cmocka_unit_test(a_crowd_that_is_due_at_once_comes_in_order),
+        cmocka_unit_test(a_crowd_that_is_due_at_once_comes_in_order),                 \
+        cmocka_unit_test(removed_timers_may_be_freed_while_others_move),
 #else
 #define HOSTED_CASES
 #endif

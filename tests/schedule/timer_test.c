@@ -8,12 +8,14 @@
 #include "bide/handle.h"
 #include "bide/dump.h"
 #include "bide/run_loop.h"
+#include "bide/schedule.h"
 #include "bide/sleep.h"
 #include "bide/spawn.h"
 #include "bide/sync_wait.h"
 #include "bide/thread_pool.h"
 
 #include <errno.h>
+#include <poll.h>
 
 #define MILLISECOND UINT64_C(1000000)
 #define HOUR        (3600 * UINT64_C(1000000000))
@@ -58,7 +60,8 @@ static bide_next alarm_step(bide_frame *frame, unsigned depth)
     bide_event *event = self->event;
     (void)depth;
     self->was_early = bide_platform.now() < self->timer.time;
-    bide_atomic_fetch_add(&self->rings, 1, release); /* the test's thread may now continue, and free it */
+    bide_atomic_fetch_add(&self->rings, 1,
+                          release); /* the test's thread may now continue, and free it */
     if (event != NULL)
         bide_event_set(event);
     return bide_next_none();
@@ -603,6 +606,148 @@ static void a_timer_of_another_thread_is_served_by_run_ready(void **state)
     assert_int_equal(alarm_rings(&alarm), 1);
 }
 
+/* ---- Many that are due: the loop takes some at a time ---- */
+
+enum { CROWD = 3000, CROWD_APART = 10000 };
+
+struct crowd_alarm {
+    bide_timer timer;
+    bide_frame frame;
+};
+
+static struct {
+    struct crowd_alarm all[CROWD];
+    bide_run_loop loop;
+    bide_event ended; /* set by the last */
+    unsigned rung;
+    unsigned out_of_order;
+    bool clears_last;
+    bool has_cleared;
+} crowd;
+
+static bool crowd_clear(unsigned i)
+{
+    return crowd.loop.scheduler.clear_timer(&crowd.loop.scheduler, &crowd.all[i].timer);
+}
+
+static bide_next crowd_step(bide_frame *frame, unsigned depth)
+{
+    struct crowd_alarm *self = bide_container_of(frame, struct crowd_alarm, frame);
+    (void)depth;
+    if (self != &crowd.all[crowd.rung])
+        crowd.out_of_order++;
+    if (crowd.rung == 0 && crowd.clears_last)
+        crowd.has_cleared = crowd_clear(CROWD - 1);
+    if (++crowd.rung == CROWD)
+        bide_event_set(&crowd.ended);
+    return bide_next_none();
+}
+
+static const bide_coroutine_code crowd_code = {crowd_step, "crowd", __FILE__, NULL, NULL};
+static const bide_point crowd_point = BIDE_POINT_START(&crowd_code);
+
+/* A loop with alarms that have all been due since it last looked. */
+static void crowd_init(bool clears_last)
+{
+    static const bide_awaiter_ops ops = {.name = "crowd"};
+    bide_run_loop_init(&crowd.loop);
+    bide_event_init(&crowd.ended, false);
+    crowd.rung = crowd.out_of_order = 0;
+    crowd.clears_last = clears_last;
+    crowd.has_cleared = false;
+    uint64_t begin = bide_platform.now() + 1;
+    for (unsigned i = CROWD; i-- > 0;) {
+        struct crowd_alarm *one = &crowd.all[i];
+        bide_timer_init(&one->timer, begin + (uint64_t)i * CROWD_APART);
+        one->timer.awaiter.ops = &ops;
+        one->timer.awaiter.frame = &one->frame;
+        one->frame.awaiter.ops = &crowd_point.ops;
+        one->frame.context = &crowd.loop.context;
+        assert_int_equal(crowd.loop.scheduler.set_timer(&crowd.loop.scheduler, &one->timer), 0);
+    }
+    while (bide_platform.now() <= begin + (uint64_t)CROWD * CROWD_APART)
+        bide_platform.yield();
+}
+
+static void one_call_of_run_ready_resumes_all_that_are_due(void **state)
+{
+    (void)state;
+    crowd_init(false);
+    assert_in_range(bide_run_loop_run_ready(&crowd.loop), CROWD,
+                    CROWD + 1); /* (with the loop's hint) */
+    assert_int_equal(crowd.rung, CROWD);
+    assert_int_equal(crowd.out_of_order, 0);
+    assert_true(bide_run_loop_next_deadline(&crowd.loop) == BIDE_FOREVER);
+    bide_run_loop_destroy(&crowd.loop);
+}
+
+static void a_timer_that_is_due_among_many_can_be_cleared_until_its_part_is_taken(void **state)
+{
+    (void)state;
+    crowd_init(true);
+    bide_run_loop_run_ready(&crowd.loop);
+    assert_true(crowd.has_cleared);
+    assert_int_equal(crowd.rung, CROWD - 1);
+    assert_int_equal(crowd.out_of_order, 0);
+    bide_run_loop_destroy(&crowd.loop);
+}
+
+static void a_descriptor_stays_readable_while_timers_that_are_due_are_left(void **state)
+{
+    (void)state;
+    crowd_init(false);
+    struct pollfd readable = {.fd = bide_run_loop_fd(&crowd.loop), .events = POLLIN};
+    assert_true(readable.fd >= 0);
+    while (crowd.rung < CROWD) {
+        assert_int_equal(poll(&readable, 1, 0), 1);
+        bide_run_loop_run_ready(&crowd.loop);
+    }
+    assert_int_equal(crowd.out_of_order, 0);
+    bide_run_loop_close_fd(&crowd.loop);
+    bide_run_loop_destroy(&crowd.loop);
+}
+
+/* Takes turns with the crowd. */
+struct beside {
+    bide_task task;
+    bide_schedule_operation hop;
+    uint64_t turns;
+};
+
+bide_coroutine(beside_body)
+{
+    bide_begin(beside_body, struct beside * self);
+    while (!bide_event_is_set(&crowd.ended)) {
+        bide_await(bide_schedule(&self->hop, &crowd.loop.scheduler));
+        self->turns++;
+    }
+    bide_end();
+}
+
+static void many_that_are_due_are_served_beside_one_that_is_always_ready(void **state)
+{
+    (void)state;
+    crowd_init(false);
+    struct beside beside = {.turns = 0};
+    assert_int_equal(bide_run_loop_wait(&crowd.loop, bide_task_init(&beside.task, &beside_body)),
+                     0);
+    assert_int_equal(crowd.rung, CROWD);
+    assert_int_equal(crowd.out_of_order, 0);
+    assert_true(beside.turns > 1);
+    bide_run_loop_destroy(&crowd.loop);
+}
+
+static void many_that_are_due_are_served_by_a_loop_that_is_to_sleep(void **state)
+{
+    (void)state;
+    crowd_init(false);
+    bide_event_waiter wait;
+    assert_int_equal(bide_run_loop_wait(&crowd.loop, bide_event_wait(&wait, &crowd.ended)), 0);
+    assert_int_equal(crowd.rung, CROWD);
+    assert_int_equal(crowd.out_of_order, 0);
+    bide_run_loop_destroy(&crowd.loop);
+}
+
 /* ---- Destroying ---- */
 
 /* Sleeps, and then destroys another. */
@@ -920,6 +1065,15 @@ int main(void)
             run_ready_resumes_what_is_due_and_the_next_deadline_tells_of_the_rest, no_task_is_left),
         cmocka_unit_test_teardown(run_ready_ends_although_some_are_always_due, no_task_is_left),
         cmocka_unit_test_teardown(a_timer_of_another_thread_is_served_by_run_ready,
+                                  no_task_is_left),
+        cmocka_unit_test_teardown(one_call_of_run_ready_resumes_all_that_are_due, no_task_is_left),
+        cmocka_unit_test_teardown(
+            a_timer_that_is_due_among_many_can_be_cleared_until_its_part_is_taken, no_task_is_left),
+        cmocka_unit_test_teardown(a_descriptor_stays_readable_while_timers_that_are_due_are_left,
+                                  no_task_is_left),
+        cmocka_unit_test_teardown(many_that_are_due_are_served_beside_one_that_is_always_ready,
+                                  no_task_is_left),
+        cmocka_unit_test_teardown(many_that_are_due_are_served_by_a_loop_that_is_to_sleep,
                                   no_task_is_left),
         cmocka_unit_test_teardown(a_coroutine_that_sleeps_can_be_destroyed, no_task_is_left),
         cmocka_unit_test_teardown(a_coroutine_that_has_slept_and_is_to_be_resumed_can_be_destroyed,

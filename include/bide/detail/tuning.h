@@ -107,12 +107,18 @@ enum { BIDE_SHORT_SPINS_ = BIDE_CHECK ? 1 : 64 };
 
 /*
  * The wheel of timers: how many of a time's lowest bits choose no slot, so that a finest slot is
- * 2^FINEST nanoseconds (4 ms); and how many bits a digit has, which chooses among a level's slots.
+ * 2^FINEST nanoseconds (65 us); and how many bits a digit has, which chooses among a level's slots.
  * Finer slots, or smaller digits, have a timer moved through more levels before it is due; coarser
  * slots have larger heaps. `timer`. It stands in the layout of bide_timers, so it is the same in
  * the library and in a program.
  */
-enum { BIDE_TIMERS_FINEST_ = 22, BIDE_TIMERS_DIGIT_ = 6 };
+enum { BIDE_TIMERS_FINEST_ = 16, BIDE_TIMERS_DIGIT_ = 6 };
+
+/*
+ * How many timers that are due a run loop queues at once, at least: those of a finest slot of the wheel that is due are
+ * taken together. They are resumed before the next are taken, while they are in the cache. `timer`.
+ */
+enum { BIDE_LOOP_TIMERS_ = BIDE_CHECK ? 1 : 256 };
 
 /* ---- Looks ---- */
 

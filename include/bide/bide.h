@@ -50,6 +50,7 @@
 #include "bide/fd_passing.h"      /* descriptors to and from other processes */
 #include "bide/process.h" /* child processes */
 #include "bide/receiver.h" /* what arrives as a stream of chunks */
+#include "bide/run.h" /* a program in one call */
 #include "bide/send_file.h" /* a file to a socket */
 #include "bide/server.h"    /* a coroutine for each connection */
 #include "bide/signal.h"

@@ -72,7 +72,7 @@ HEADERS = {
              "select select_set spsc_channel spsc_ring unbounded_channel watch core",
     "schedule": "blocking fork join parallel pollable run_loop spawn strand thread_pool token_bucket",
     "inspect": "dump stall_detector trace",
-    "io": "acceptor address buffer_pool descriptor directory fd_passing file file_copy file_lock file_watch io_pool loop path process receiver send_file signal socket "
+    "io": "acceptor address buffer_pool descriptor directory fd_passing file file_copy file_lock file_watch io_pool loop path process receiver run send_file signal socket "
           "splice terminal tree_watch extend/io",
     "net": "connection_pool names pool_server server stream",
     "tls": "tls",

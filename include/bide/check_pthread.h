@@ -15,7 +15,7 @@
  *     thread      pthread_create returns EAGAIN if an execution has six threads already, counting
  *                 the scenario's
  *
- * Without this header the same functions are checked too, and many others (docs/checking.md): in
+ * Without this header the same functions are checked too, and many others (docs/checking-memory.md): in
  * traces an object then has no name, only its place. This header is needed where the program is
  * linked statically.
  *

@@ -15,8 +15,8 @@
  *     thread      pthread_create returns EAGAIN if an execution has six threads already, counting
  *                 the scenario's
  *
- * Without this header the same functions are checked too, and many others (docs/checking-memory.md): in
- * traces an object then has no name, only its place. This header is needed where the program is
+ * Without this header the same functions are checked too, and many others: docs/checking-memory.md.
+ * In traces an object then has no name, only its place. This header is needed if the program is
  * linked statically.
  *
  * Any thread of a scenario may call these functions, with two exceptions: `setup` must not join a

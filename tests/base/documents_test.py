@@ -25,9 +25,6 @@ LONGER = {
     "docs/kv.md": "to be split",
     "docs/monitor.md": "to be split",
     "docs/seed-queues.md": "to be split",
-    "docs/test-loop.md": "to be split",
-    "docs/two-ways.md": "to be split",
-    "docs/which-one.md": "to be split",
 }
 FENCE = re.compile(r"^ {0,3}(```+|~~~+)")
 LINK = re.compile(r"\]\(\s*<?([^)\s>]+)>?(?:\s+\"[^\"]*\")?\s*\)|^\[[^\]]+\]:\s+(\S+)|\b(?:href|src)=\"([^\"]+)\"", re.M)

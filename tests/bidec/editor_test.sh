@@ -27,7 +27,8 @@ awk -v directory="$directory" '
     /^```c$/ { text = ""; inside = 1; next }
     /^```$/ { if (inside && text ~ /bide\/async.h/) printf "%s", text >(directory "/sample" ++count ".c"); inside = 0 }
     inside { text = text $0 "\n" }' \
-    "$root/README.md" "$root/docs/two-ways.md" "$root/docs/async.md" "$root/docs/async-await.md" "$root/docs/async-select.md" \
+    "$root/README.md" "$root/docs/two-ways.md" "$root/docs/two-ways-differences.md" \
+    "$root/docs/async.md" "$root/docs/async-await.md" "$root/docs/async-select.md" \
     "$root/docs/async-scopes.md" "$root/docs/async-generators.md" "$root/docs/async-functions.md" \
     "$root/docs/async-frames.md" "$root/docs/async-pointers.md"
 options="-std=gnu11 -Wall -Wextra -I$root/include"

@@ -23,8 +23,8 @@
  * or, if there is no such directory, /tmp/bide-UID/PID. A file that an earlier program has left is
  * replaced.
  *
- * The protocol is lines: a command, and records in JSON as an answer (docs/monitor.md). In a child
- * of fork there is no monitor; it may start one.
+ * The protocol is lines: a command, and records in JSON as an answer (docs/monitor-protocol.md). In
+ * a child of fork there is no monitor; it may start one.
  */
 #ifndef BIDE_MONITOR_H
 #define BIDE_MONITOR_H

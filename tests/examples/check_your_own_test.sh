@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Tests the example of checking your own code against an installed bide: installs the build into a temporary
-# directory, builds the example there, and runs it as docs/checking.md shows. The files and the output shown there
-# must match. Uses the compilers in BIDE_COMPILERS, or both.
+# directory, builds the example there, and runs it as docs/checking.md and docs/checking-replay.md show. The files and the
+# output shown there must match. Uses the compilers in BIDE_COMPILERS, or both.
 # check_your_own_test.sh SOURCE-ROOT BUILD-ROOT. Prints TAP.
 
 set -u
@@ -66,7 +66,7 @@ PYTHON
 same_output() {
     python3 - "$root" <<'PYTHON'
 import difflib, re, subprocess, sys
-text = open(sys.argv[1] + "/docs/checking.md").read()
+text = "".join(open(sys.argv[1] + "/docs/" + page).read() for page in ("checking.md", "checking-replay.md"))
 blocks = re.findall(r"^```console\n\$ (.*?)\n(.*?)^```$", text, re.M | re.S)
 without_times = lambda text: re.sub(r"\d+\.\d+ s$", "T s", text, flags=re.M)
 same = True

@@ -1,5 +1,5 @@
 /*
- * The client side of the monitor's protocol: docs/monitor.md.
+ * The client side of the monitor's protocol: docs/monitor-protocol.md.
  */
 #include "wire.h"
 

@@ -20,7 +20,6 @@ LONGER = {
     "docs/internals/": "reference: one page for the argument of each header",
     "docs/memory-orders.md": "reference: a table, made by the model checker",
     "docs/async-wg14.md": "a paper, which is read as one",
-    "README.md": "to be split",
 }
 FENCE = re.compile(r"^ {0,3}(```+|~~~+)")
 LINK = re.compile(r"\]\(\s*<?([^)\s>]+)>?(?:\s+\"[^\"]*\")?\s*\)|^\[[^\]]+\]:\s+(\S+)|\b(?:href|src)=\"([^\"]+)\"", re.M)

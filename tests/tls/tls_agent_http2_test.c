@@ -386,7 +386,7 @@ static void a_timeout_of_the_first_connection_is_shared(void **state)
     (void)world_of_a_loop(world_of(state));
     bide_tls_config *client = offering(bide_http2_protocols, false);
     open_server_for(state, client, bide_http2_protocols, true,
-                    (bide_http_agent_options){.connect_timeout = 100000000});
+                    (bide_http_agent_options){.connect_timeout = 500000000});
     f.is_silent = true;
     get_all("https://server.test/x");
     for (int i = 0; i < GETS; i++) {
@@ -568,7 +568,7 @@ static const struct row rows[] = {
     {.what = "a head that is too long", .status = 200, .fields = long_fields, .length = 0, .options = {.max_head = 1024},
      .expected = "-90"},
     {.what = "too many fields", .status = 200, .fields = many_fields, .length = 0, .options = {.max_fields = 8}, .expected = "-90"},
-    {.what = "no response", .status = 0, .is_silent = true, .options = {.response_timeout = 50000000}, .expected = "-110"},
+    {.what = "no response", .status = 0, .is_silent = true, .options = {.response_timeout = 500000000}, .expected = "-110"},
     {.what = "an error of the handler", .status = 0, .ends_with = -ENOENT, .expected = "404 14 | 14 0"},
     {.what = "half a body", .status = 200, .pieces = 1, .length = 10, .ends_with = -EIO, .expected = "200 10 | ? torn"},
 };

@@ -49,7 +49,7 @@
  * 6a. Of many timers that are due, the loop takes some, and the next when those have run, so that they are in the
  *    processor's cache when they run. The deadline stays that of the earliest timer that is left, which is due. So the
  *    loop does not sleep, and takes more at the latest when nothing is ready; while something always is, at the first
- *    look after as many resumptions as it has taken timers.
+ *    look after as many resumptions as it has taken timers, less the awaiters that were taken back meanwhile.
  * 7. While there is something to run, the clock is read once in CLOCK_TURNS resumptions, because
  *    reading it costs as much as several of them. It is read more often if they are long (look_pace.h).
  * 8. A loop with events (run_loop_events.h) sleeps as its events do: on the word, or in the poll of
@@ -164,7 +164,11 @@ static bool run_loop_take_back(bide_scheduler *scheduler, bide_awaiter *awaiter)
 {
     bide_run_loop *loop = bide_container_of(scheduler, bide_run_loop, scheduler);
     run_loop_take_posted(loop);
-    return bide_chain_remove_(&loop->ready, &loop->passed, awaiter);
+    if (!bide_chain_remove_(&loop->ready, &loop->passed, awaiter))
+        return false;
+    if (loop->timers_after > loop->runs) /* 6a: it may have been a timer's */
+        loop->timers_after--;
+    return true;
 }
 
 /* With the lock: queues timers that are due at `now`, and no more once it has queued `few`: 6a. */

@@ -646,25 +646,28 @@ static bide_next crowd_step(bide_frame *frame, unsigned depth)
 static const bide_coroutine_code crowd_code = {crowd_step, "crowd", __FILE__, NULL, NULL};
 static const bide_point crowd_point = BIDE_POINT_START(&crowd_code);
 
+static void crowd_set(struct crowd_alarm *one, const bide_point *point, uint64_t time)
+{
+    static const bide_awaiter_ops ops = {.name = "crowd"};
+    bide_timer_init(&one->timer, time);
+    one->timer.awaiter.ops = &ops;
+    one->timer.awaiter.frame = &one->frame;
+    one->frame.awaiter.ops = &point->ops;
+    one->frame.context = &crowd.loop.context;
+    assert_int_equal(crowd.loop.scheduler.set_timer(&crowd.loop.scheduler, &one->timer), 0);
+}
+
 /* A loop with alarms that have all been due since it last looked. */
 static void crowd_init(bool clears_last)
 {
-    static const bide_awaiter_ops ops = {.name = "crowd"};
     bide_run_loop_init(&crowd.loop);
     bide_event_init(&crowd.ended, false);
     crowd.rung = crowd.out_of_order = 0;
     crowd.clears_last = clears_last;
     crowd.has_cleared = false;
     uint64_t begin = bide_platform.now() + 1;
-    for (unsigned i = CROWD; i-- > 0;) {
-        struct crowd_alarm *one = &crowd.all[i];
-        bide_timer_init(&one->timer, begin + (uint64_t)i * CROWD_APART);
-        one->timer.awaiter.ops = &ops;
-        one->timer.awaiter.frame = &one->frame;
-        one->frame.awaiter.ops = &crowd_point.ops;
-        one->frame.context = &crowd.loop.context;
-        assert_int_equal(crowd.loop.scheduler.set_timer(&crowd.loop.scheduler, &one->timer), 0);
-    }
+    for (unsigned i = CROWD; i-- > 0;)
+        crowd_set(&crowd.all[i], &crowd_point, begin + (uint64_t)i * CROWD_APART);
     while (bide_platform.now() <= begin + (uint64_t)CROWD * CROWD_APART)
         bide_platform.yield();
 }
@@ -734,6 +737,70 @@ static void many_that_are_due_are_served_beside_one_that_is_always_ready(void **
     assert_int_equal(crowd.rung, CROWD);
     assert_int_equal(crowd.out_of_order, 0);
     assert_true(beside.turns > 1);
+    bide_run_loop_destroy(&crowd.loop);
+}
+
+/* The first alarm of the crowd takes all others back, and sets another timer. */
+static struct {
+    struct crowd_alarm late;
+    unsigned taken_back, cleared;
+    bool has_rung;
+} breakup;
+
+static bide_next late_step(bide_frame *frame, unsigned depth)
+{
+    (void)frame;
+    (void)depth;
+    breakup.has_rung = true;
+    bide_event_set(&crowd.ended);
+    return bide_next_none();
+}
+
+static const bide_coroutine_code late_code = {late_step, "late", __FILE__, NULL, NULL};
+static const bide_point late_point = BIDE_POINT_START(&late_code);
+
+static bide_next breakup_step(bide_frame *frame, unsigned depth)
+{
+    bide_scheduler *scheduler = &crowd.loop.scheduler;
+    (void)depth;
+    crowd.rung++;
+    for (unsigned i = 0; i < CROWD; i++) {
+        if (&crowd.all[i].frame == frame)
+            continue;
+        if (scheduler->take_back(scheduler, &crowd.all[i].timer.awaiter))
+            breakup.taken_back++;
+        else
+            breakup.cleared += crowd_clear(i);
+    }
+    crowd_set(&breakup.late, &late_point, bide_platform.now());
+    return bide_next_none();
+}
+
+static const bide_coroutine_code breakup_code = {breakup_step, "breakup", __FILE__, NULL, NULL};
+static const bide_point breakup_point = BIDE_POINT_START(&breakup_code);
+
+/* Those that were taken back do not count: the next timer does not wait for as many resumptions. */
+static void a_timer_does_not_wait_for_those_that_were_taken_back(void **state)
+{
+    (void)state;
+    bide_run_loop_init(&crowd.loop);
+    bide_event_init(&crowd.ended, false);
+    crowd.rung = 0;
+    breakup.taken_back = breakup.cleared = 0;
+    breakup.has_rung = false;
+    uint64_t begin = bide_platform.now() + 1;
+    for (unsigned i = 0; i < CROWD; i++)
+        crowd_set(&crowd.all[i], &breakup_point, begin);
+    while (bide_platform.now() <= begin)
+        bide_platform.yield();
+    struct beside beside = {.turns = 0};
+    assert_int_equal(bide_run_loop_wait(&crowd.loop, bide_task_init(&beside.task, &beside_body)),
+                     0);
+    assert_true(breakup.has_rung);
+    assert_int_equal(crowd.rung, 1);
+    assert_int_equal(breakup.taken_back + breakup.cleared, CROWD - 1);
+    assert_true(breakup.taken_back > CROWD / 2); /* (all of one slot are taken at once) */
+    assert_true(beside.turns < CROWD / 2);
     bide_run_loop_destroy(&crowd.loop);
 }
 
@@ -1072,6 +1139,8 @@ int main(void)
         cmocka_unit_test_teardown(a_descriptor_stays_readable_while_timers_that_are_due_are_left,
                                   no_task_is_left),
         cmocka_unit_test_teardown(many_that_are_due_are_served_beside_one_that_is_always_ready,
+                                  no_task_is_left),
+        cmocka_unit_test_teardown(a_timer_does_not_wait_for_those_that_were_taken_back,
                                   no_task_is_left),
         cmocka_unit_test_teardown(many_that_are_due_are_served_by_a_loop_that_is_to_sleep,
                                   no_task_is_left),

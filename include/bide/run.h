@@ -9,7 +9,8 @@
  *
  * SIGINT, as a terminal sends it for Ctrl-C, or SIGTERM asks the awaiter to stop: its waits end with
  * -ECANCELED, so it has time to end in order. After the first of them both have their former action
- * again, so a second one ends a process that does not stop.
+ * again, so a second one ends a process that does not stop. All of that is done by the loop: an awaiter
+ * that computes or blocks without an await is neither asked nor ended.
  *
  * Programs that need options of the loop, other signals, or a pool use bide_loop_wait (loop.h),
  * signal.h and bide_with_stop; this call is made of them.

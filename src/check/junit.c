@@ -137,7 +137,7 @@ static char *read_kept(size_t *size)
 /* Writes the cases. A case that was written in part ends them. */
 static void print_all(const char *suite, const char *all, size_t size)
 {
-    unsigned counts[] = {0, 0, 0}, most = 0;
+    unsigned counts[] = {0, 0, 0}, max = 0;
     double seconds = 0;
     case_head head;
     size_t end = 0;
@@ -147,7 +147,7 @@ static void print_all(const char *suite, const char *all, size_t size)
             break;
         counts[head.kind]++;
         seconds += head.seconds;
-        most = head.number > most ? head.number : most;
+        max = head.number > max ? head.number : max;
         end += sizeof head + head.length;
     }
     fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n<testsuite name=\"", output);
@@ -155,7 +155,7 @@ static void print_all(const char *suite, const char *all, size_t size)
     fprintf(output, "\" tests=\"%u\" failures=\"%u\" skipped=\"%u\" time=\"%.3f\">\n",
             counts[0] + counts[1] + counts[2], counts[JUNIT_FAILED], counts[JUNIT_SKIPPED],
             seconds);
-    for (unsigned number = 0; number <= most; number++) {
+    for (unsigned number = 0; number <= max; number++) {
         for (size_t at = 0; at < end; at += sizeof head + head.length) {
             memcpy(&head, all + at, sizeof head);
             if (head.number == number)

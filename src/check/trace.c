@@ -173,12 +173,12 @@ static repetition repetition_at(const reference *order, unsigned count, unsigned
 {
     static const struct {
         bool and_value;
-        unsigned least;
+        unsigned min_rounds;
     } ways[] = {{true, SAME_ROUNDS}, {false, LIKE_ROUNDS}};
     for (size_t way = 0; way < sizeof ways / sizeof *ways; way++) {
         for (unsigned round = 1; round <= LONGEST_ROUND && begin + 2 * round <= count; round++) {
             unsigned rounds = rounds_from(order, count, begin, round, ways[way].and_value);
-            if (rounds >= ways[way].least)
+            if (rounds >= ways[way].min_rounds)
                 return (repetition){round, rounds, !ways[way].and_value};
         }
     }

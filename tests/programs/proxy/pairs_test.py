@@ -116,6 +116,12 @@ def serves(proxy, row, authority):
     equal((status_of(answer), answer.body), (200, b"good"))
 
 
+def wait_for_server(proxy, name):
+    """Until the proxy has the configuration with this server. (It may print statistics before a reload asked for earlier.)"""
+    while not any(key.endswith("/" + name) for key in proxy.statistics()):
+        pass
+
+
 def has_each_pair():
     seed = int(os.environ.get("BIDE_SEED", "0") or 0) or random.SystemRandom().randrange(1, 1 << 31)
     print(f"# BIDE_SEED={seed}", flush=True)
@@ -127,22 +133,24 @@ def has_each_pair():
         authority.context = ssl.create_default_context(cafile=authority.path("ca.pem"))
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(chain, key)
-        behind = Behind(context)
-        names = {"chain": chain, "key": key, "authorities": authority.path("ca.pem"), "plain": behind.server.name}
-        with behind.server:
+        behind, next_behind = Behind(context), Behind(context)
+        names = {"chain": chain, "key": key, "authorities": authority.path("ca.pem")}
+        with behind.server, next_behind.server:
             for number, row in enumerate(rows):
-                behind.row = row
+                behind.row, next_behind.row = row, rows[number - 1]
+                text = text_of(row, plain=behind.server.name, **names)
                 try:
-                    with Proxy(text_of(row, **names)) as proxy:
+                    with Proxy(text) as proxy:
                         serves(proxy, row, authority)
-                        behind.row = row = rows[number - 1]
-                        proxy.configure(text_of(row, **names))
+                        row = rows[number - 1]
+                        text = text_of(row, plain=next_behind.server.name, **names)
+                        proxy.configure(text)
                         proxy.signal(signal.SIGHUP)
-                        proxy.statistics()
+                        wait_for_server(proxy, next_behind.server.name)
                         serves(proxy, row, authority)
                         check(not [line for line in proxy.err.seen if "certificate" in line], proxy.err.seen)
                 except BaseException:
-                    sys.stderr.write(f"row {number}:\n{text_of(row, **names)}\n")
+                    sys.stderr.write(f"row {number}:\n{text}\n")
                     raise
     return None
 

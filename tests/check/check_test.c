@@ -1246,7 +1246,6 @@ static void rounds_of_a_loop_are_folded_in_a_trace(void **unused)
     (void)unused;
     bide_check_result r, again;
     assert_int_equal(bide_check_explore(&counts_rounds, &r), BIDE_CHECK_LIVELOCK);
-    print_message("%s", r.trace);
     assert_int_equal(lines_in(r.trace), 4);
     assert_non_null(strstr(r.trace, "   3  thread 1  fence"));
     assert_non_null(strstr(r.trace, "      (steps 4 to 3000: these steps again, 999 times)\n"));
@@ -1257,7 +1256,6 @@ static void rounds_of_a_loop_are_folded_in_a_trace(void **unused)
     bide_check_result_free(&r);
 
     assert_int_equal(bide_check_explore(&counts_in_memory, &r), BIDE_CHECK_LIVELOCK);
-    print_message("%s", r.trace);
     assert_int_equal(lines_in(r.trace), 5);
     assert_non_null(strstr(
         r.trace, "      (steps 3 to 2998: these steps again, 1498 times, with other values)\n"));
@@ -1318,7 +1316,6 @@ static void a_graph_has_the_steps_and_their_orders(void **unused)
     const char *path = made_file();
     assert_int_equal(RUN(&suite, "--dot", path, "drawn"), 1);
     const char *graph = read_file(path);
-    print_message("%s\n%s", said, graph);
     assert_memory_equal(graph, "digraph execution {\n", 20);
     assert_non_null(strstr(graph, "label=\"drawn\\nfailed assertion\\nassertion failed: "));
     assert_non_null(strstr(graph, "  subgraph cluster_1 {\n    label=\"thread 1\";\n"));
@@ -1383,7 +1380,6 @@ static void junit_has_a_case_for_each(void **unused)
                          1);
         char *text = read_file(path);
         cut_times(text);
-        print_message("%s\n", text);
         static const char begins[] =
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n"
             "<testsuite name=\"program\" tests=\"4\" failures=\"1\" skipped=\"1\" >\n"

@@ -173,7 +173,8 @@ bool waiting_serve(struct kv *kv)
 {
     struct waiting *waiting = &kv->waiting;
     uint64_t limit = kv->work + CLIENT_MAX_WORK;
-    while (waiting->ready != NULL && kv->work < limit) {
+    /* (an element that is taken while the journal is full would be refused, and lost to the client) */
+    while (kv->journal.full == 0 && waiting->ready != NULL && kv->work < limit) {
         struct waited *key = waiting->ready;
         if (!serve_key(kv, key, limit))
             break;

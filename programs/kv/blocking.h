@@ -10,9 +10,10 @@
  * the order in which they began to wait.
  *
  * Serving is done in the turn of the client that has made the change, up to CLIENT_MAX_WORK, and counts as
- * its work. A coroutine, and the commands of other clients, serve the rest. The element goes from the key to
- * the reply in one step, so it is never lost on the way. A timeout or disconnection that comes at the same
- * time finds that the client waits no longer.
+ * its work. A coroutine, and the commands of other clients, serve the rest. Nobody is served while the journal
+ * is full, since the replies would be errors. The element goes from the key to the reply in one step, so it is
+ * never lost on the way. A timeout or disconnection that comes at the same time finds that the client waits no
+ * longer.
  *
  * All of it runs on the loop's thread.
  */

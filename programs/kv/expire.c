@@ -64,7 +64,7 @@ async int serve_waiting_clients(struct kv *kv)
         bool more = waiting_serve(kv);
         journal_wake_writer(&kv->journal);
         if (more)
-            try await bide_sleep_for(TASKS_PAUSE);
+            try await bide_sleep_for(kv->journal.full < 0 ? FULL_PAUSE : TASKS_PAUSE);
         else
             try await bide_single_consumer_auto_event_wait(&kv->waiting.unserved);
     }

@@ -725,6 +725,36 @@ def test_replies_of_a_group_without_room_are_errors():
 
 
 @in_a_directory
+def test_without_room_no_waiting_client_is_served():
+    """Those that one turn has not served wait until there is room, and get their elements."""
+    with append_only("everysec", says=True) as server:
+        client, other, left = server.client(), server.client(), 0
+        hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+        keys = [f"k{i}" for i in range(8192)]
+        while left == 0: # (once the journal is full, some usually wait still)
+            waiting = [server.client() for _ in range(32)]
+            for number, each in enumerate(waiting):
+                each.send(encoded("BLPOP", *keys, "l", 0))
+                until(lambda: int(server.info(other)["blocked_clients"]) == number + 1)
+            resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (0, hard))
+            assert client.call("RPUSH", "l", *range(32)) == REFUSED
+            left = int(server.info(other)["blocked_clients"])
+            for _ in range(100):
+                assert other.call("PING") == "PONG"
+            assert int(server.info(other)["blocked_clients"]) == left == other.call("LLEN", "l")
+            give_room(server)
+            replies = [each.read() for each in waiting]
+            # (elements that were taken before it was full are in the file as taken, and their replies may be errors)
+            assert replies[32 - left:] == [[b"l", b"%d" % i] for i in range(32 - left, 32)], (left, replies)
+            assert all(reply in (REFUSED, [b"l", b"%d" % i]) for i, reply in enumerate(replies)), (left, replies)
+            for each in waiting:
+                each.close()
+        until(lambda: client.call("SET", "a", "1") == "OK")
+    with append_only() as server:
+        assert contents(server.client()) == {b"a": b"1"}
+
+
+@in_a_directory
 def test_a_rewrite_makes_room():
     with append_only("everysec", says=True, first=limit_files) as server:
         client = server.client()

@@ -205,8 +205,11 @@ static void run_change(struct client *client, const struct command *command)
 {
     struct journal *journal = &client->kv->journal;
     size_t records = buffer_used(&journal->filling), replies = buffer_used(&client->out);
-    if (!reply_reserve_change(client))
+    if (!reply_reserve_change(client)) {
+        if (client->transaction.is_open) /* EXEC: without memory it ends the transaction too */
+            transaction_clear(client);
         return;
+    }
     command->run(client);
     reply_hide(client, replies);
     if (buffer_used(&journal->filling) > records)

@@ -148,23 +148,6 @@ def test_serving_many_clients_gives_others_their_turn():
         expect(client, ("EXISTS l", 0))
 
 
-def test_a_value_of_another_type_visits_no_waiting_client():
-    """A client that names a key many times is in its queue once, and a string is none of its elements."""
-    with Server() as server:
-        client, waiting = server.client(), [server.client() for _ in range(4)]
-        for number, each in enumerate(waiting):
-            each.send(encoded("BLPOP", *["l"] * 4096, 0))
-            wait_for(server, number + 1)
-        with held(server.process):
-            client.send(encoded("SET", "l", "x") + encoded("DEL", "l") + encoded("RPUSH", "l", *range(3)))
-        assert [client.read() for _ in range(3)] == ["OK", 1, 3]
-        for number in range(3):
-            assert waiting[number].read() == [b"l", b"%d" % number]
-        wait_for(server, 1)
-        expect(client, ("RPUSH l last", 1))
-        assert waiting[3].read() == [b"l", b"last"]
-
-
 def test_a_client_that_leaves_takes_nothing():
     with Server() as server:
         client = server.client()

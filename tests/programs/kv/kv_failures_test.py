@@ -243,8 +243,13 @@ def pop_without_memory(add, pop, look, n, waits):
             if not waits:
                 client.send(encoded(*pop))
             if added in (1, "OK"): # (otherwise there is nothing to be popped)
-                got = elements_of(read_unless_ended(client))
-                assert got + elements_of(server.client().call(*look)) == [value], (pop, waits, n, got)
+                got, last = elements_of(read_unless_ended(client)), server.client()
+                assert got + elements_of(last.call(*look)) == [value], (pop, waits, n, got)
+                if pop[0] == "LMOVE": # (the other list has what has left this one)
+                    look = ("LRANGE", pop[2], 0, -1)
+                    # (it is looked at again, since this reply may be the one without memory)
+                    moved = elements_of(last.call(*look)) or elements_of(server.client().call(*look))
+                    assert moved == got, (pop, n, moved)
     except (EOFError, OSError): # another call has failed, for which the server ends, or ends a connection
         pass
     shut_down(server)
@@ -266,6 +271,39 @@ def test_a_popped_element_is_in_the_reply_or_in_the_key():
             while hits != 0:
                 hits = with_directory(lambda: pop_without_memory(add, pop, look, n, waits))
                 n += 1
+
+
+def run_a_transaction_without_memory(n):
+    """The n-th growth of a buffer fails. Returns the number of failures, and EXEC's reply."""
+    environment, replies = {"FAULTS": f"realloc:{n}:12", "FAULTS_REPORT": path("report")}, []
+    server = Server("--append-only", path(f"file{n}"), environment=environment, says=True)
+    try:
+        if server.port is not None:
+            client = server.client()
+            for words in (("MULTI",), ("PEXPIRE", "k", "1"), ("EXEC",), ("PING",)):
+                replies.append(client.call(*words))
+            assert replies[3] == "PONG", (n, replies) # (not QUEUED)
+    except (EOFError, OSError): # the connection or the server has ended
+        pass
+    shut_down(server)
+    assert server.wait() in (0, 1), (n, server.said())
+    with open(path("report"), encoding="ascii") as file:
+        return int(file.read()), replies[2] if len(replies) > 2 else None
+
+
+def test_exec_ends_a_transaction_also_without_memory():
+    """For the program linked with faults."""
+    if not Server.program.endswith("_faults"):
+        print("# for the program that is linked with faults")
+        return
+    if Server.io != "epoll":
+        return
+    n, hits, ends = 1, 1, []
+    while hits != 0:
+        hits, end = with_directory(lambda: run_a_transaction_without_memory(n))
+        ends.append(end)
+        n += 1
+    assert Error("OOM out of memory") in ends, ends
 
 
 def test_allocations_fail():

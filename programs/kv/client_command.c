@@ -5,6 +5,7 @@
 #include <bide/socket.h>
 
 #include <stdio.h>
+#include <stdlib.h>
 
 enum { WORK_OF_LINE = 8 }; /* of a client that is printed or compared by its address */
 
@@ -161,30 +162,80 @@ static bool append_line(struct buffer *text, struct client *at, const char *subc
     return true;
 }
 
+/* Lines of clients, as they are collected. */
+struct listing {
+    struct client *client; /* whose request it is */
+    const struct filter *filter;
+    const char *subcommand;
+    struct buffer text;
+    bool has_memory; /* and is not too large */
+};
+
+static void list_if_chosen(struct listing *listing, struct client *at)
+{
+    struct client *client = listing->client;
+    if (!is_chosen(at, listing->filter))
+        return;
+    client->kv->work += WORK_OF_LINE;
+    listing->has_memory =
+        buffer_used(&listing->text) <= client->kv->options.reply &&
+        append_line(&listing->text, at, at == client ? listing->subcommand : NULL);
+}
+
+/*
+ * Lists the clients whose numbers are the arguments from `ids` on: in that order, and each once. Each number is
+ * searched for in an array. (kv->clients begins with the newest, which has the largest number.)
+ */
+static void list_numbered(struct listing *listing, size_t ids)
+{
+    struct kv *kv = listing->client->kv;
+    struct numbered {
+        uint64_t id;
+        struct client *client; /* NULL: it is listed already */
+    } *all = malloc(kv->client_count * sizeof *all);
+    size_t count = 0;
+    listing->has_memory = all != NULL;
+    for (struct client *at = kv->clients; at != NULL && all != NULL; at = at->next)
+        all[count++] = (struct numbered){at->id, at};
+    kv->work += count;
+    for (size_t i = ids; i < listing->client->request.count && listing->has_memory; i++) {
+        int64_t number;
+        size_t low = 0, high = count;
+        if (!number_read(client_argument(listing->client, i), &number))
+            continue;
+        for (; low < high; kv->work++) {
+            size_t middle = low + (high - low) / 2;
+            if (all[middle].id > (uint64_t)number)
+                low = middle + 1;
+            else
+                high = middle;
+        }
+        if (low == count || all[low].id != (uint64_t)number || all[low].client == NULL)
+            continue;
+        list_if_chosen(listing, all[low].client);
+        all[low].client = NULL;
+    }
+    free(all);
+}
+
 /* Replies with the lines of the chosen clients, or of those whose number is an argument from `ids` on. */
 static void reply_lines(struct client *client, const struct filter *filter, size_t ids,
                         const char *subcommand)
 {
-    struct buffer text = {0};
-    bool has_memory = true;
-    for (struct client *at = client->kv->clients; at != NULL && has_memory; at = at->next) {
-        bool found = ids == 0;
-        int64_t number = 0;
-        for (size_t i = ids; !found && i < client->request.count; i++, client->kv->work++)
-            found = number_read(client_argument(client, i), &number) && at->id == (uint64_t)number;
-        if (!found || !is_chosen(at, filter))
-            continue;
-        client->kv->work += WORK_OF_LINE;
-        has_memory = buffer_used(&text) <= client->kv->options.reply &&
-                     append_line(&text, at, at == client ? subcommand : NULL);
-    }
-    if (has_memory)
-        reply_text(client, (struct bytes){text.data != NULL ? text.data : "", buffer_used(&text)});
-    else if (buffer_used(&text) > client->kv->options.reply)
+    struct listing listing = {client, filter, subcommand, {0}, true};
+    struct buffer *text = &listing.text;
+    if (ids != 0)
+        list_numbered(&listing, ids);
+    for (struct client *at = client->kv->clients; ids == 0 && at != NULL && listing.has_memory;
+         at = at->next)
+        list_if_chosen(&listing, at);
+    if (listing.has_memory)
+        reply_text(client, (struct bytes){text->data != NULL ? text->data : "", buffer_used(text)});
+    else if (buffer_used(text) > client->kv->options.reply)
         reply_too_large(client);
     else
         reply_no_memory(client);
-    buffer_free(&text);
+    buffer_free(text);
 }
 
 /* CLIENT LIST [TYPE type | ID id ...] */
@@ -383,8 +434,12 @@ void command_client(struct client *client)
         set_reply_mode(client);
     } else if (bytes_are(word, "SETINFO") && count == 4) {
         reply_ok(client);
-    } else if (bytes_are(word, "NO-EVICT")) {
-        REPLY(client, "-ERR the server evicts no clients");
+    } else if (bytes_are(word, "NO-EVICT") && count == 3) {
+        struct bytes mode = client_argument(client, 2);
+        if (bytes_are(mode, "ON") || bytes_are(mode, "OFF"))
+            reply_ok(client); /* (no client is ever evicted) */
+        else
+            reply_syntax_error(client);
     } else {
         reply_error(client,
                     "-ERR unknown subcommand or wrong number of arguments for 'client|%.*s'",

@@ -21,7 +21,11 @@ struct parameter {
     uint64_t min, max;
 };
 
-enum { PARAMETERS = 15 };
+enum {
+    PARAMETERS = 15,
+    MAX_PATTERNS = 64, /* of CONFIG GET */
+    MAX_PATTERN_BYTES = 2048
+};
 
 /* All parameters of the server, with their places in its options. */
 static void list_parameters(struct kv *kv, struct parameter parameters[PARAMETERS])
@@ -75,7 +79,16 @@ static void reply_parameter(struct client *client, const struct parameter *param
 static void get_parameters(struct client *client)
 {
     struct parameter parameters[PARAMETERS];
-    size_t begin = reply_start_array(client), count = 0;
+    size_t patterns = client->request.count - 2, size = 0, begin, count = 0;
+    for (size_t i = 0; i < patterns && patterns <= MAX_PATTERNS; i++)
+        size += client_argument(client, i + 2).size;
+    if (patterns > MAX_PATTERNS || size > MAX_PATTERN_BYTES) {
+        reply_error(client, "-ERR CONFIG GET may have %d patterns of %d bytes together",
+                    MAX_PATTERNS, MAX_PATTERN_BYTES);
+        return;
+    }
+    client->kv->work += size;
+    begin = reply_start_array(client);
     list_parameters(client->kv, parameters);
     for (size_t i = 0; i < PARAMETERS; i++) {
         bool found = false;

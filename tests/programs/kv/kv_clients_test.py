@@ -4,7 +4,7 @@ import random
 import signal
 import socket
 
-from client import PATIENCE, Error, Server, encoded, expect, held, run_rejected, run, until
+from client import ERROR, PATIENCE, Error, Server, encoded, expect, held, run_rejected, run, until
 
 
 def test_clients_that_vanish():
@@ -141,11 +141,19 @@ def test_clients_are_listed_by_what_they_do():
         me, he = client.call("CLIENT", "ID"), other.call("CLIENT", "ID")
         assert fields_of(client.call("CLIENT", "INFO"))[b"id"] == b"%d" % me
         listed = client.call("CLIENT", "LIST", "ID", me, he, 999).splitlines()
-        assert sorted(int(fields_of(line)[b"id"]) for line in listed) == sorted((me, he)), listed
+        assert [int(fields_of(line)[b"id"]) for line in listed] == [me, he], listed
+        # (in the order of the numbers, each client once)
+        listed = client.call("CLIENT", "LIST", "ID", *range(1000, 50000), he, me, *[he] * 50000, 1 << 62).splitlines()
+        assert [int(fields_of(line)[b"id"]) for line in listed] == [he, me], listed
+        everyone = [int(fields_of(line)[b"id"]) for line in client.call("CLIENT", "LIST").splitlines()]
+        for ids in (everyone, everyone[::-1]):
+            listed = client.call("CLIENT", "LIST", "ID", *ids).splitlines()
+            assert [int(fields_of(line)[b"id"]) for line in listed] == ids, listed
         assert [fields_of(line)[b"name"] for line in client.call("CLIENT", "LIST", "TYPE", "pubsub").splitlines()] == [b"patterns"]
         assert client.call("CLIENT", "LIST", "TYPE", "replica") == b""
         expect(client, ("CLIENT LIST TYPE x", Error("ERR Unknown client type 'x'")), ("CLIENT LIST ID x", Error("ERR Invalid client ID")),
-               ("CLIENT LIST ID", Error("ERR syntax error")), ("CLIENT NO-EVICT on", Error("ERR the server evicts no clients")))
+               ("CLIENT LIST ID", Error("ERR syntax error")), ("CLIENT NO-EVICT on", "OK"), ("CLIENT NO-EVICT OFF", "OK"),
+               ("CLIENT NO-EVICT x", Error("ERR syntax error")), ("CLIENT NO-EVICT", ERROR))
         waiting.vanish()
 
 
@@ -261,6 +269,13 @@ def test_options_are_set_all_or_none():
                ("CONFIG SET reply", Error("ERR wrong number of arguments for 'config|SET' command")),
                ("CONFIG GET", Error("ERR wrong number of arguments for 'config|GET' command")),
                ("CONFIG WHAT", Error("ERR unknown subcommand 'WHAT'. GET, SET and RESETSTAT are supported.")))
+        patterns = Error("ERR CONFIG GET may have 64 patterns of 2048 bytes together")
+        everything = ["reply", *["none"] * 63]
+        assert client.call("CONFIG", "GET", *everything) == [b"reply", b"2048"]
+        assert client.call("CONFIG", "GET", *everything, "none") == patterns
+        longest = client.call("CONFIG", "GET", "*" * 1000 + "reply", "x" * 1043)
+        assert longest == [b"reply", b"2048"], longest
+        assert client.call("CONFIG", "GET", "*" * 1000 + "reply", "x" * 1044) == patterns
         assert client.call("SET", "large", "x" * 2000) == "OK"
         assert client.call("APPEND", "large", "x") == Error("ERR string exceeds maximum allowed size")
         expect(client, ("CONFIG SET proto-max-bulk-len 3000", "OK"), ("APPEND large x", 2001), ("STRLEN large", 2001))

@@ -749,7 +749,7 @@ def test_without_room_no_waiting_client_is_served():
             assert all(reply in (REFUSED, [b"l", b"%d" % i]) for i, reply in enumerate(replies)), (left, replies)
             for each in waiting:
                 each.close()
-        until(lambda: client.call("SET", "a", "1") == "OK")
+            until(lambda: client.call("SET", "a", "1") == "OK") # (before that, BLPOP is refused)
     with append_only() as server:
         assert contents(server.client()) == {b"a": b"1"}
 

@@ -623,7 +623,8 @@ void forward_ended(bide_http_exchange *exchange, int error)
                                                               : "";
     forward_add_counts(self);
     /* (an error while nothing of the server's response was sent has another status) */
-    if (self->last != NULL && error != -ECONNRESET && exchange->status == self->response_status)
+    if (self->last != NULL && error != -ECONNRESET && self->response_status != 0 &&
+        exchange->status == self->response_status)
         status_count_response(self->last, exchange->status, forward_now(self) - self->started_at);
     else if (self->last != NULL && error != -ECONNRESET)
         status_count_own_response(self->last, exchange->status);

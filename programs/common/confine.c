@@ -340,12 +340,15 @@ void confine_allow_links(struct confine *confine, const char *path, unsigned acc
         closedir(directory);
 }
 
-/* True if the path is a directory, no link to one, of this user or of root. */
-static bool is_directory_of(const char *path, uid_t user)
+/* NULL if the path is a directory, no link to one, of this user or of root; otherwise why it is not. */
+static const char *refuse_directory(const char *path, uid_t user)
 {
     struct stat about;
-    return lstat(path, &about) == 0 && S_ISDIR(about.st_mode) &&
-           (about.st_uid == user || about.st_uid == 0);
+    if (lstat(path, &about) != 0)
+        return strerror(errno);
+    if (!S_ISDIR(about.st_mode))
+        return "is no directory";
+    return about.st_uid == user || about.st_uid == 0 ? NULL : "is another user's";
 }
 
 /*
@@ -359,9 +362,10 @@ static void allow_monitor_directory(struct confine *confine)
     uid_t user = confine->user != NULL ? confine->uid : geteuid();
     const char *runtime = secure_getenv("XDG_RUNTIME_DIR");
     bool has_runtime = runtime != NULL && runtime[0] == '/';
-    if (has_runtime && !is_directory_of(runtime, user)) {
-        fprintf(stderr, "%s: --monitor: XDG_RUNTIME_DIR, %s, is another user's\n", confine->program,
-                runtime);
+    const char *reason = has_runtime ? refuse_directory(runtime, user) : NULL;
+    if (reason != NULL) {
+        fprintf(stderr, "%s: --monitor: XDG_RUNTIME_DIR, %s, %s\n", confine->program, runtime,
+                reason);
         exit(1);
     }
     if (has_runtime)
@@ -372,7 +376,7 @@ static void allow_monitor_directory(struct confine *confine)
     if (mkdir(path, 0700) == 0 && confine->user != NULL &&
         lchown(path, confine->uid, confine->gid) != 0)
         confine_fail(confine, path, errno);
-    if (is_directory_of(path, user))
+    if (refuse_directory(path, user) == NULL)
         confine_allow(confine, path, CONFINE_SOCKET);
 }
 

@@ -172,6 +172,21 @@ def nothing_is_created_in_another_users_directory(directory):
 
 
 @in_directory
+def the_reason_against_the_runtime_directory_is_reported(directory):
+    there = os.path.join(directory, "a-file")
+    link = os.path.join(directory, "a-link")
+    with open(there, "w", encoding="ascii"):
+        pass
+    os.symlink(directory, link)
+    for name in servers:
+        for path, reason in ((directory + "/no", os.strerror(errno.ENOENT)), (there, "is no directory"), (link, "is no directory")):
+            done = subprocess.run([programs[name], "--monitor", "auto", *options_of(name, directory)], stdin=subprocess.DEVNULL,
+                                  capture_output=True, text=True, timeout=PATIENCE, check=False,
+                                  env={**os.environ, "XDG_RUNTIME_DIR": path})
+            equal((done.returncode, without_notes(done.stderr)), (1, f"{name}: --monitor: XDG_RUNTIME_DIR, {path}, {reason}\n"))
+
+
+@in_directory
 def the_reason_of_a_failure_is_reported(directory):
     there = os.path.join(directory, "a-file")
     with open(there, "w", encoding="ascii") as file:
@@ -225,4 +240,5 @@ def pipeline_is_shown(directory):
 
 
 sys.exit(run([servers_are_shown_until_they_end, servers_are_found_by_their_process, another_user_owns_the_socket,
-              nothing_is_created_in_another_users_directory, the_reason_of_a_failure_is_reported, fetch_is_shown, pipeline_is_shown], []))
+              nothing_is_created_in_another_users_directory, the_reason_against_the_runtime_directory_is_reported,
+              the_reason_of_a_failure_is_reported, fetch_is_shown, pipeline_is_shown], []))

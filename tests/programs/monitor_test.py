@@ -23,6 +23,9 @@ top = sys.argv[1]
 programs = dict(argument.split("=", 1) for argument in sys.argv[2:])
 servers = [name for name in ("httpd", "proxy", "kv", "chat") if name in programs]
 os.environ.pop("BIDE_MONITOR", None)
+for variable in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):  # fetch would use them
+    os.environ.pop(variable, None)
+    os.environ.pop(variable.upper(), None)
 
 
 def options_of(name, directory):

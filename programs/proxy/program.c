@@ -57,11 +57,13 @@ static void set_configuration(struct listener *listener, struct configuration *c
     }
 }
 
+/* Without those whose socket is closed, because accepting has failed. */
 static struct listener *find_listener(struct program *program, const char *name)
 {
     struct listener *listener = program->listeners;
     while (listener != NULL &&
-           (listener->is_shutting_down || strcmp(listener->listen->name, name) != 0))
+           (listener->is_shutting_down || !bide_descriptor_is_open(&listener->server.listener) ||
+            strcmp(listener->listen->name, name) != 0))
         listener = listener->next;
     return listener;
 }
@@ -143,7 +145,8 @@ static void shut_down_listener(struct listener *listener, uint64_t deadline)
 /* True if the listener stays with a new configuration. A server cannot change its limit (2). */
 static bool listener_stays(const struct listener *listener, const struct listen *listen)
 {
-    return listen != NULL && listener->max_connections == listen->max_connections;
+    return listen != NULL && listener->max_connections == listen->max_connections &&
+           bide_descriptor_is_open(&listener->server.listener);
 }
 
 /* The next listener to open; NULL: no more. */
@@ -199,7 +202,7 @@ static void start_new_listeners(struct program *program)
 {
     for (struct listen *listen = program->next->listens; listen != NULL; listen = listen->next) {
         struct listener *listener = find_listener(program, listen->name);
-        if (is_new_listener(program, listener))
+        if (listener != NULL && is_new_listener(program, listener))
             start_listener(program, listener);
     }
 }

@@ -115,7 +115,7 @@ static void forward_init(struct forward *self)
     self->session->program->statistics.requests++;
     self->backend = route(self);
     (void)fields_parse_upgrade(self);
-    if (self->session->listener->listen != self->session->listen) /* reloaded meanwhile */
+    if (session_is_outdated(self->session))
         bide_http_close_after(&self->exchange);
 }
 

@@ -6,7 +6,9 @@
  *     changes. Only after that do the common listeners get the new configuration, and the others are
  *     shut down.
  *     A common listener whose limit of connections has changed is replaced by a new one, which gets its
- *     socket; the connections of the old one count no longer.
+ *     socket; the connections of the old one count no longer. They continue as those of a listener that
+ *     stays: an HTTP connection closes after its next response (session_is_outdated), or when it was
+ *     idle for too long.
  *  3. A connection holds a reference to its configuration. A listener's memory stays until its
  *     server has finished, which is after its connections.
  *
@@ -133,6 +135,22 @@ static void start_listener(struct program *program, struct listener *listener)
                         bide_server_run(&listener->server), listener_ended);
 }
 
+/*
+ * Accepts no more; HTTP connections end after their next response. If there still is a limit for each
+ * client, the replacement gets the clients' buckets. (NULL: accepting has failed at once.)
+ */
+static void replace_listener(struct listener *listener, struct listener *replacement)
+{
+    struct clients *clients = listener->clients;
+    if (clients != NULL && replacement != NULL && replacement->clients != NULL) {
+        listener->clients = replacement->clients;
+        replacement->clients = clients;
+    }
+    listener->is_shutting_down = true;
+    bide_server_shut_down(&listener->server, BIDE_FOREVER);
+}
+
+/* Idle HTTP connections end, too. */
 static void shut_down_listener(struct listener *listener, uint64_t deadline)
 {
     listener->is_shutting_down = true;
@@ -220,6 +238,8 @@ static void apply_configuration(struct program *program)
         struct listen *listen = configuration_listen(program->next, listener->listen->name);
         if (listener_stays(listener, listen))
             set_configuration(listener, program->next, listen);
+        else if (listen != NULL)
+            replace_listener(listener, find_listener(program, listen->name));
         else
             shut_down_listener(listener, BIDE_FOREVER);
     }

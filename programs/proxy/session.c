@@ -37,6 +37,12 @@ const char *session_client(const struct session *session, char text[BIDE_ADDRESS
     return text;
 }
 
+bool session_is_outdated(const struct session *session)
+{
+    const struct listener *listener = session->listener;
+    return listener->is_shutting_down || listener->listen != session->listen;
+}
+
 const char *session_reason(int error)
 {
     return error >= 0            ? "done"

@@ -35,6 +35,9 @@ struct session {
 
 bide_declare_body(session_body);
 
+/* True if a reload has given the connection's address another configuration, or another listener. */
+bool session_is_outdated(const struct session *session);
+
 /* The log's text for an error. */
 const char *session_reason(int error);
 

@@ -380,6 +380,8 @@ static int make_text(struct status_page *self)
     FILE *file = open_memstream(&self->text, &self->size);
     if (file == NULL)
         return -ENOMEM;
+    if (session_is_outdated(http->session))
+        bide_http_close_after(exchange);
     if (!is_read)
         exchange->status = 405;
     else if (is_page)

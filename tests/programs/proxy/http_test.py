@@ -520,6 +520,32 @@ def a_reload_ends_no_request():
             equal(read_all(client), b"")
 
 
+def a_new_limit_ends_no_connection_without_a_response():
+    """Neither one that was kept, nor one that has sent nothing yet; and both end with the proxy."""
+    with Server(named("old")) as old, Server(named("new")) as new, Proxy(configuration(old.name)) as proxy:
+        clients = [proxy.client() for _ in range(4)]
+        kept, fresh, kept_to_the_end, fresh_to_the_end = clients
+        for client in (kept, kept_to_the_end):
+            equal(get(client).body, b"old")
+        while int(proxy.statistics()["connections"]) < len(clients):
+            pass
+        proxy.configure(configuration(new.name, listen="max-connections 7"))
+        proxy.signal(signal.SIGHUP)
+        proxy.out.expect("the configuration was reloaded")
+        with proxy.client() as another:
+            equal(get(another).body, b"new")
+        for client in (kept, fresh):
+            response = get(client)
+            equal((response.body, response.get("Connection")), (b"old", "close"))
+            equal(read_all(client), b"")
+        proxy.signal(signal.SIGTERM)
+        for client in (kept_to_the_end, fresh_to_the_end):
+            equal(read_all(client), b"")
+        equal(proxy.wait(), 0)
+        for client in clients:
+            client.close()
+
+
 def it_ends_after_the_response_that_is_under_way():
     with Server() as server, Proxy(configuration(server.name)) as proxy:
         with proxy.client() as client, proxy.client() as idle:

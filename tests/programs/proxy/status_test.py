@@ -322,6 +322,17 @@ def a_client_beyond_its_rate_gets_a_429():
             equal(responses(proxy, many, proxied("10.0.0.1"))[0], [200] * many, "there is no limit any more")
 
 
+def a_new_limit_of_connections_keeps_the_buckets():
+    many = 100  # (a bucket takes as many seconds to be full again)
+    with Server(page_server()) as server, Proxy(text_of(server, f"client-rate 1 {many}")) as proxy:
+        equal(responses(proxy, many, proxied("10.0.0.1"))[0], [200] * many)
+        proxy.configure(text_of(server, f"client-rate 1 {many}\nmax-connections 7"))
+        proxy.signal(signal.SIGHUP)
+        proxy.out.expect("the configuration was reloaded")
+        check(429 in responses(proxy, many, proxied("10.0.0.1"))[0], "the bucket is full again")
+        equal(responses(proxy, many, proxied("10.0.0.2"))[0], [200] * many)
+
+
 def text_of(server, limit):
     return configuration(server.name).replace("mode http", f"mode http\n{limit}\naccept-proxy")
 

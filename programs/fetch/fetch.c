@@ -101,7 +101,8 @@ static void create_tls(struct fetch *fetch)
     const char *why = NULL;
     bide_tls_options options = {.authorities_file = fetch->options.authorities};
 #if FETCH_HAS_HTTP2
-    options.protocols = bide_http2_protocols;
+    if (fetch->options.uses_http2)
+        options.protocols = bide_http2_protocols;
 #endif
     int status = bide_tls_client_create(&fetch->tls, &options, &why);
     if (status < 0)
@@ -114,7 +115,7 @@ static void create_tls(struct fetch *fetch)
 #endif
 }
 
-/* Workers that use one origin have a connection each, or share one of HTTP/2. Few idle ones are kept. */
+/* Workers that use one origin have a connection each, or with --http2 share one. Few idle ones are kept. */
 static int create_agent(struct fetch *fetch)
 {
     enum { MAX_IDLE = 256, HTTP2_WINDOW = 1 << 20 };
@@ -136,7 +137,8 @@ static int create_agent(struct fetch *fetch)
     bide_http_agent_use_tls(fetch->agent, fetch->tls);
 #endif
 #if FETCH_HAS_HTTP2
-    bide_http_agent_use_http2(fetch->agent);
+    if (options->uses_http2)
+        bide_http_agent_use_http2(fetch->agent);
 #endif
     return 0;
 }

@@ -32,11 +32,12 @@ struct options {
     const char *monitor;     /* NULL: none; see common/monitoring.h */
     unsigned workers;
     unsigned tries;
-    uint64_t timeout; /* nanoseconds without data */
+    uint64_t timeout;     /* nanoseconds without data */
     uint64_t retry_delay; /* nanoseconds before the second try */
-    bool resumes;     /* resumes files of an earlier run */
-    bool verifies;    /* verifies certificates */
-    bool syncs;       /* syncs files before they get their names */
+    bool resumes;         /* resumes files of an earlier run */
+    bool verifies;        /* verifies certificates */
+    bool uses_http2;      /* with servers that choose it */
+    bool syncs;           /* syncs files before they get their names */
     bool prints_sums;
     bool is_quiet;
 };
@@ -112,8 +113,8 @@ struct worker {
     struct paths paths;
     bide_descriptor file; /* the part, while it is open */
     struct digest digest;
-    uint64_t summed;   /* bytes of the part in the digest */
-    bool is_saved;     /* the file `origin` exists */
+    uint64_t summed;      /* bytes of the part in the digest */
+    bool is_saved;        /* the file `origin` exists */
     bool is_final;        /* retrying is useless */
     uint64_t retry_after; /* nanoseconds, from Retry-After */
     char buffer[1 << 17];

@@ -27,6 +27,7 @@ static const char help[] =
     "  --resume           resume the partial files of an earlier run\n"
     "  --cacert FILE      trust these authorities, in PEM, instead of the system's\n"
     "  --insecure         do not verify certificates\n"
+    "  --http2            one connection for all downloads of a server that speaks HTTP/2\n"
     "  --sha256           print the SHA-256 of each file\n"
     "  --quiet            print errors only\n"
     "  --monitor SOCKET   let bide-top look at fetch; auto: at the usual place\n"
@@ -200,6 +201,8 @@ static bool read_flag(struct options *options, const char *name)
         options->resumes = true;
     else if (strcmp(name, "--no-sync") == 0)
         options->syncs = false;
+    else if (strcmp(name, "--http2") == 0 && FETCH_HAS_HTTP2)
+        options->uses_http2 = true;
     else if (strcmp(name, "--insecure") == 0)
         options->verifies = false;
     else if (strcmp(name, "--sha256") == 0)

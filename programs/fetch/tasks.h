@@ -27,6 +27,6 @@ async_sized(2560) int partial_commit(struct fetch *fetch, struct worker *worker)
  * Runs a transfer, whose state shows the result. An error stops the worker: it is the cancellation.
  */
 async_sized(8192) int transfer_run(struct fetch *fetch, struct worker *worker,
-                                    struct transfer *transfer);
+                                   struct transfer *transfer);
 
 #endif

@@ -80,7 +80,7 @@ static bool is_permanent(int status)
 {
     return status == -ENOENT || status == -EKEYEXPIRED || status == -EKEYREVOKED ||
            status == -EKEYREJECTED || status == -EPROTONOSUPPORT || status == -EINVAL ||
-           status == -ELOOP || status == -EPERM || status == -EMSGSIZE;
+           status == -ELOOP || status == -EPERM || status == -EMSGSIZE || status == -EBADMSG;
 }
 
 /* Records why there is no response. */
@@ -240,11 +240,16 @@ async int open_part(struct worker *worker, struct transfer *transfer)
 {
     if (bide_descriptor_is_open(&worker->file))
         return 0;
-    int status =
-        await bide_open(&worker->file, worker->paths.part, O_RDWR | O_CREAT | O_NOFOLLOW, 0666);
+    bool is_new = false; /* (on some file systems a new file is another user's) */
+    int status = await bide_open(&worker->file, worker->paths.part, O_RDWR | O_NOFOLLOW, 0);
+    if (status == -ENOENT) {
+        status = await bide_open(&worker->file, worker->paths.part,
+                                 O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0666);
+        is_new = status == 0;
+    }
     if (status < 0)
         return file_failed(worker, transfer, status);
-    if (!is_own_file(bide_descriptor_fd(&worker->file))) {
+    if (!is_new && !is_own_file(bide_descriptor_fd(&worker->file))) {
         bide_close(&worker->file); /* (and is not removed) */
         return fail_permanently(worker, transfer, "%s: not a file of its own", worker->paths.part);
     }

@@ -107,7 +107,7 @@ static bool is_replaced(const struct forward *self, bide_slice name)
  * out.
  */
 static bide_slice forwarded_chain(const struct forward *self, const char *name, const char *own,
-                                      char *text)
+                                  char *text)
 {
     const bide_http_request *request = &self->exchange.request;
     size_t size = 0, own_size = strlen(own);
@@ -157,7 +157,7 @@ static int add_forwarded(struct forward *self)
     if (session->listen->forwarded == FORWARDED_X) {
         print_client_address(session, "", "", own, sizeof own);
         status = bide_http_client_add_slices(client, text_from("X-Forwarded-For"),
-                                           forwarded_chain(self, "X-Forwarded-For", own, text));
+                                             forwarded_chain(self, "X-Forwarded-For", own, text));
         if (status == 0)
             status = bide_http_client_add(client, "X-Forwarded-Proto", protocol);
         if (status == 0)
@@ -169,7 +169,7 @@ static int add_forwarded(struct forward *self)
                  (int)(request->host.size < 256 ? request->host.size : 256), request->host.data,
                  protocol);
         status = bide_http_client_add_slices(client, text_from("Forwarded"),
-                                           forwarded_chain(self, "Forwarded", own, text));
+                                             forwarded_chain(self, "Forwarded", own, text));
     }
     return status;
 }
@@ -197,8 +197,8 @@ int fields_add_to_request(struct forward *self)
     if (host.size == 0) /* HTTP/1.0 */
         host = text_from(self->server->name);
     bool has_others = connection_names_fields(request->fields, request->field_count);
-    int status =
-        bide_http_client_start_request_slices(client, request->method_name, origin_target(request), host);
+    int status = bide_http_client_start_request_slices(client, request->method_name,
+                                                       origin_target(request), host);
     for (size_t i = 0; status == 0 && i < request->field_count; i++) {
         const bide_http_field *field = &request->fields[i];
         if (is_hop_by_hop(field->name) || is_replaced(self, field->name) ||

@@ -243,12 +243,13 @@ def test_resumed_by_another_run(directory):
 
 def test_a_part_of_another_user_is_not_used(directory):
     """That user could change it while it is downloaded."""
-    if os.geteuid() != 0:
-        return
     part = os.path.join(directory, "a.part")
     with open(part, "wb") as file:
         file.write(b"foreign")
-    os.chown(part, 65534, 65534)
+    try:
+        os.chown(part, 65534, 65534)
+    except OSError as error:
+        raise Skip(f"chown: {error.strerror}") from None
     with Server(lambda self, path, turn: self.give(CONTENT, '"1"')) as server:
         done = fetch(directory, server.url("/a"), "--tries", "1", status=1)
     assert "a.part: not a file of its own" in done.stderr, done.stderr
@@ -464,7 +465,8 @@ def test_urls_that_are_refused(directory):
     with Server(lambda self, path, turn: self.answer(302, b"", Location="ftp://127.0.0.1/")) as server:
         assert "user name" in fetch(directory, server.url("/").replace("//", "//user:password@"), status=2).stderr
         assert server.seen == []
-        assert "something other than http" in fetch(directory, server.url("/x"), "--tries", "1", status=1).stderr
+        assert "something other than http" in fetch(directory, server.url("/x"), status=1).stderr
+        assert len(server.seen) == 1, server.seen
         fetch(directory, "-o", "x", server.url("/".ljust(4096, "x")), status=2)
         longest = server.url("/")
         assert "something other than http" in fetch(directory, "-o", "x", longest.ljust(4095, "x"), "--tries", "1",
@@ -481,7 +483,7 @@ def test_a_server_that_is_silent_times_out(directory):
             self.wfile.flush()
         ended.wait(PATIENCE)
     with Server(behave) as server:
-        done = fetch(directory, server.url("/head"), server.url("/body"), "--tries", "1", "--timeout", "1", status=1)
+        done = fetch(directory, server.url("/head"), server.url("/body"), "--tries", "1", "--timeout", "5", status=1)
         ended.set()
         assert done.stderr.count("timed out") == 2, done.stderr
     holds(directory, "body.part", "body.part.from")
@@ -519,7 +521,7 @@ def test_http2(directory):
             assert first.startswith("listening "), first
             port = int(first.split()[-1])
             url = f"https://127.0.0.1:{port}/"
-            fetch(directory, "--cacert", pem, "-j", "16", *(url + str(size) for size in sizes))
+            fetch(directory, "--cacert", pem, "--http2", "-j", "16", *(url + str(size) for size in sizes))
             for size in sizes:
                 assert content(directory, str(size)) == random.Random(size).randbytes(size), size
         finally:

@@ -243,7 +243,7 @@ static void destroy_and_note(void *client)
 static void use_http2_and_note(void)
 {
     static const bide_http_agent_http2 table = {
-        sizeof(bide_http2_client),         sizeof(bide_http2_request),
+        sizeof(bide_http2_client),         sizeof(bide_http_agent_http2_request_),
         &bide_http_agent_http2_open_,      &bide_http_agent_http2_run_,
         &bide_http_agent_http2_is_usable_, &destroy_and_note,
         &bide_http_agent_http2_start_,     &bide_http_agent_http2_add_,

@@ -68,7 +68,10 @@ async int partial_load(struct worker *worker, struct transfer *transfer)
     int status = await bide_open(&file, paths->origin, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
     if (status < 0)
         return status == -ECANCELED ? status : 0;
-    if (fstat(bide_descriptor_fd(&file), &about) != 0 || about.st_uid != geteuid())
+    status = await bide_stat(&file, &about);
+    if (status == -ECANCELED)
+        return status;
+    if (status < 0 || (about.st_uid != geteuid() && about.st_uid != 0))
         return 0; /* another user could name any file's origin */
     long count = await bide_read_at(&file, worker->buffer, MAX_URL + sizeof transfer->validator, 0);
     if (count < 0)

@@ -22,6 +22,7 @@ void journal_init(struct journal *journal, const char *path, enum fsync fsync,
     journal->last_group = bide_sequence_initial();
     bide_descriptor_init_closed(&journal->file);
     bide_sequence_barrier_init(&journal->written, journal->last_group);
+    journal->last_refused = journal->last_group;
     bide_single_consumer_auto_event_init(&journal->writer_wakeup, false);
     bide_single_consumer_auto_event_init(&journal->grown, false);
     bide_mutex_init(&journal->sync_lock);
@@ -39,8 +40,10 @@ async int journal_wait(struct journal *journal)
         if (journal->expected_clients != 0 && journal->waiting_clients >= journal->expected_clients)
             bide_single_consumer_auto_event_set(&journal->writer_wakeup);
     }
+    if (!bide_sequence_precedes(bide_sequence_barrier_last_published(&journal->written), target))
+        return 0;
     try await bide_sequence_barrier_wait_until_published(&journal->written, target);
-    return journal->full;
+    return bide_sequence_precedes(journal->last_refused, target) ? 0 : journal->refusal;
 }
 
 async int journal_next_group(struct journal *journal)
@@ -181,8 +184,8 @@ async int refuse_changes(struct journal *journal, int error)
         journal->allocated_size = journal->size;
     if (journal->full == 0) {
         kv_report("%s: %s; changes are refused", journal->path, strerror(-error));
-        journal->full = error;
-        journal->last_group++;
+        journal->full = journal->refusal = error;
+        journal->last_refused = ++journal->last_group;
         journal->waiting_clients = 0;
         bide_sequence_barrier_publish(&journal->written, journal->last_group);
     }

@@ -28,9 +28,10 @@
  *     the group is in the file (and, with FSYNC_ALWAYS, on the disk).
  *  3. A change is in `filling`, in the group being written, or in the file. So a client waits for
  *     group last_group + 1 if `filling` is not empty, and for last_group otherwise.
- *  4. When a group fails, `full` is set first, and then the group and the one that `filling` would
- *     have been are published, which wakes all waiters. They find `full`, or, when they are resumed
- *     after a later success, their changes in the file.
+ *  4. When a group fails, `last_refused` is set first, and then the group and the one that `filling`
+ *     would have been are published, which wakes all waiters. They compare the group that they waited
+ *     for with `last_refused`, never with `full`: the writer may have succeeded before they are
+ *     resumed, and then the failed group is in the file, but what was in `filling` is not.
  */
 #ifndef KV_JOURNAL_H
 #define KV_JOURNAL_H
@@ -68,8 +69,10 @@ struct journal {
     bide_single_consumer_auto_event writer_wakeup; /* wakes the writer */
     bide_single_consumer_auto_event grown;         /* wakes journal_sync_each_second */
     bool is_stopping;
-    int error; /* the server stops */
-    int full;  /* there was no room for the group in `writing`; 0: there was */
+    int error;                  /* the server stops */
+    int full;                   /* there was no room for the group in `writing`; 0: there was */
+    int refusal;                /* the error of the last group for which there was no room */
+    bide_sequence last_refused; /* its clients, and earlier ones that still wait, get `refusal` */
 
     /* gathering */
     const size_t *clients;   /* the number of clients */

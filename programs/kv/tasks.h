@@ -21,8 +21,8 @@ async_sized(768) int journal_write(struct journal *journal);
 async_sized(768) int journal_sync_each_second(struct journal *journal);
 
 /*
- * Waits until all changes so far are in the file. Errors: journal->error; journal->full, if they may
- * not be.
+ * Waits until all changes so far are in the file. Errors: journal->error; or that of the group for
+ * which there was no room, if they may not be.
  */
 async_sized(160) int journal_wait(struct journal *journal);
 

@@ -56,10 +56,11 @@ typedef struct bide_run_loop {
     uint64_t longest;  /* of those, in nanoseconds, if they are timed */
     bool times_runs;
     uint32_t turns; /* resumptions until it looks at the clock, while there is something to run */
-    uint32_t look_turns;   /* ... from one look to the next */
-    uint64_t looked;       /* when it looked; 0: it was out of work since */
-    uint64_t timers_after; /* after how many `runs` it takes more of the timers that are due */
-    bool timers_left;      /* whether there may be more */
+    uint32_t look_turns;    /* ... from one look to the next */
+    uint64_t looked;        /* when it looked; 0: it was out of work since */
+    uint64_t events_looked; /* when it looked at its events, without a sleep */
+    uint64_t timers_after;  /* after how many `runs` it takes more of the timers that are due */
+    bool timers_left;       /* whether there may be more */
 
     /* of the holder of the lock */
     pthread_mutex_t timers_lock;

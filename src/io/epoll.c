@@ -383,12 +383,12 @@ static void epoll_look(bide_run_loop *run)
     epoll_take_events(loop);
 }
 
-static void epoll_sleep(bide_run_loop *run)
+static bool epoll_sleep(bide_run_loop *run)
 {
     bide_loop *loop = bide_container_of(run, bide_loop, run);
     struct loop_epoll *epoll = loop->epoll;
     if (epoll->next < epoll->count || !bide_run_loop_park_(run))
-        return;
+        return false;
     loop->counts.sleeps++;
     loop->counts.polls++;
     BIDE_OBSERVE_(thread, (BIDE_OBSERVED_SLEEP));
@@ -398,6 +398,7 @@ static void epoll_sleep(bide_run_loop *run)
     loop->is_asleep = false;
     BIDE_OBSERVE_(thread, (BIDE_OBSERVED_WAKE));
     bide_run_loop_unpark_(run);
+    return true;
 }
 
 /* ---- For operations ---- */

@@ -106,12 +106,12 @@ static void uring_wait_until(struct loop_uring *uring, uint64_t deadline)
     io_uring_submit_and_wait_timeout(&uring->ring, &entry, 1, &left, NULL);
 }
 
-static void uring_sleep(bide_run_loop *run)
+static bool uring_sleep(bide_run_loop *run)
 {
     bide_loop *loop = bide_container_of(run, bide_loop, run);
     loop->counts.polls++;
     if (io_uring_cq_ready(&loop->uring->ring) != 0 || !bide_run_loop_park_(run))
-        return;
+        return false;
     uring_arm(loop);
     loop->counts.sleeps++;
     BIDE_OBSERVE_(thread, (BIDE_OBSERVED_SLEEP));
@@ -120,6 +120,7 @@ static void uring_sleep(bide_run_loop *run)
     loop->is_asleep = false;
     BIDE_OBSERVE_(thread, (BIDE_OBSERVED_WAKE));
     bide_run_loop_unpark_(run);
+    return true;
 }
 
 static void uring_take(bide_run_loop *run)

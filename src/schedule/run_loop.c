@@ -54,6 +54,28 @@
  *    reading it costs as much as several of them. It is read more often if they are long (look_pace.h).
  * 8. A loop with events (run_loop_events.h) sleeps as its events do: on the word, or in the poll of
  *    the descriptor. It parks by the same exchange before, so 2 and 5a hold for it too.
+ *
+ * Nothing starves. Of a loop that runs, each source is looked at within a bound, whatever the others do:
+ *
+ *     posts      before each resumption (run_loop_take), and each goes to the end of the chain
+ *     ready      a coroutine waits for those that are before it in the chain
+ *     timers     within L
+ *     events     within E
+ *
+ * 9. L is BIDE_LOOK_TIME_ and a turn, or CLOCK_TURNS turns (7). While the chain is not empty, run_loop_look comes so
+ *    often, and takes timers at once or within the bound of 6a. If the chain is empty, the loop compares the clock with
+ *    its deadline before anything else.
+ * 9a. E is BIDE_LOOK_TIME_ / 4 and L. Four cases follow each other in any order:
+ *    - The chain stays filled. Then look_turns grows to CLOCK_TURNS in a few looks unless turns are long, and either
+ *      has run_loop_look look at the events. It takes 4 + 4 + 8 + 16 + 32 turns at most.
+ *    - The chain is empty, and a timer is due. Each such poll forgets the pace, so the first case may not be reached.
+ *      It reads the clock, and looks at the events if the last look is BIDE_LOOK_TIME_ / 4 ago.
+ *    - The chain is empty, and no timer is due. The loop sleeps in its events, which looks at them.
+ *    - The same, but something was posted before it parks, or a coroutine of the inline scheduler ran. Then it does not
+ *      sleep. It reads the clock as in the second case.
+ *    So each poll that finds the chain empty looks at the events or has compared the time of the last look, and between
+ *    two such polls the first case holds.
+ * 9b. Blocking calls, signals and other threads arrive as posts or as events. So they have those bounds.
  */
 #define _GNU_SOURCE
 #include "bide/run_loop.h"
@@ -204,6 +226,19 @@ static void run_loop_forget_pace(bide_run_loop *loop)
     loop->looked = 0;
 }
 
+static void run_loop_look_at_events(bide_run_loop *loop, uint64_t now)
+{
+    loop->events_looked = now;
+    loop->events->look(loop);
+}
+
+/* While the loop is out of work again and again, and does not sleep: 9. */
+static void run_loop_look_in_time(bide_run_loop *loop, uint64_t now)
+{
+    if (loop->events != NULL && now - loop->events_looked >= BIDE_LOOK_TIME_ / 4)
+        run_loop_look_at_events(loop, now);
+}
+
 /* After look_turns resumptions: looks at events and at the clock, and sets the next look. Returns the time. */
 static uint64_t run_loop_look(bide_run_loop *loop)
 {
@@ -211,7 +246,7 @@ static uint64_t run_loop_look(bide_run_loop *loop)
     uint64_t time = loop->looked != 0 ? now - loop->looked : 0;
     /* (looking at events may be a call of the system: not after a few short turns) */
     if (loop->events != NULL && (loop->look_turns == CLOCK_TURNS || time >= BIDE_LOOK_TIME_ / 4))
-        loop->events->look(loop);
+        run_loop_look_at_events(loop, now);
     if (loop->looked != 0)
         loop->look_turns = bide_look_turns_(loop->look_turns, CLOCK_TURNS, time);
     loop->turns = loop->look_turns;
@@ -231,8 +266,11 @@ static BIDE_NOINLINE bool run_loop_poll_all(bide_run_loop *loop, bool is_ready)
             now = bide_platform.now();
     }
     bool is_early = is_ready && loop->timers_left && loop->runs < loop->timers_after; /* 6a */
-    if (loop->deadline != BIDE_FOREVER && now >= loop->deadline && !is_early)
+    if (loop->deadline != BIDE_FOREVER && now >= loop->deadline && !is_early) {
+        if (!is_ready)
+            run_loop_look_in_time(loop, now);
         run_loop_take_due(loop, now);
+    }
     return loop->ready.first != NULL;
 }
 
@@ -361,8 +399,10 @@ static void run_loop_await_events(bide_run_loop *loop)
         if (loop->ready.first != NULL)
             return;
     }
-    loop->events->sleep(loop);
+    bool has_slept = loop->events->sleep(loop);
     loop->events->take(loop);
+    if (!has_slept)
+        run_loop_look_in_time(loop, bide_platform.now());
     if (loop->ready.first == NULL && bide_run_loop_is_posted_(loop) && loop->scheduler.idle != NULL)
         loop->pace.spins = BIDE_LOOP_EVENTS_SPINS_;
     if (is_deadline_past(loop))
@@ -390,8 +430,10 @@ static void run_loop_await_work(bide_run_loop *loop)
 {
     /* If a coroutine of the inline scheduler runs the loop, the loop may wait for a coroutine that is
      * queued behind that one. */
-    if (bide_run_queued_())
+    if (bide_run_queued_()) {
+        run_loop_look_in_time(loop, bide_platform.now());
         return;
+    }
     if (loop->events != NULL) {
         run_loop_await_events(loop);
         return;
@@ -514,6 +556,7 @@ void bide_run_loop_init(bide_run_loop *loop)
     bide_atomic_init(&loop->stop_posted, 0);
     loop->deadline = BIDE_FOREVER;
     run_loop_forget_pace(loop);
+    loop->events_looked = 0;
     loop->runs = loop->timers_after = 0;
     loop->timers_left = false;
     loop->longest = 0;

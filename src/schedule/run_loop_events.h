@@ -11,9 +11,10 @@ struct bide_run_loop_events_ {
 
     /*
      * Submits started operations, and sleeps, unless there is an event: until there is one, or
-     * loop->deadline, or a post. It parks the loop before it sleeps.
+     * loop->deadline, or a post. It parks the loop before it sleeps. False: it has not slept, because
+     * something was posted, or there are events to take; nothing was submitted then.
      */
-    void (*sleep)(bide_run_loop *loop);
+    bool (*sleep)(bide_run_loop *loop);
 
     /* Posts the waiters of the events of a sleep. */
     void (*take)(bide_run_loop *loop);

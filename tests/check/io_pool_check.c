@@ -35,14 +35,15 @@ static void look(bide_run_loop *run)
     (void)run;
 }
 
-static void sleep_on_word(bide_run_loop *run)
+static bool sleep_on_word(bide_run_loop *run)
 {
     uint32_t parked;
     bide_atomic(uint32_t) *word = bide_run_loop_word_(run, &parked);
     if (!bide_run_loop_park_(run))
-        return;
+        return false;
     bide_platform.wait(word, parked, BIDE_FOREVER); /* no timer is waited for */
     bide_run_loop_unpark_(run);
+    return true;
 }
 
 static void enter(bide_run_loop *run)

@@ -29,7 +29,11 @@ BIDE_INLINE bide_timer *timer_of(bide_awaiter *awaiter)
     return bide_container_of(awaiter, bide_timer, awaiter);
 }
 
+/* The bit of `child` that says that it is a hint. It is free in the address of an awaiter. */
 enum { TIMER_HINT = 1 };
+
+BIDE_STATIC_ASSERT(_Alignof(bide_awaiter) > TIMER_HINT,
+                   "the address of an awaiter has TIMER_HINT clear");
 
 BIDE_INLINE bool comes_before(const bide_timer *a, const bide_timer *b)
 {

@@ -45,7 +45,8 @@
  * 8. A timer without children keeps a hint in `child`, with TIMER_HINT set: the address of the timer that a walk of its
  *    slot meets HINTS_AHEAD timers later. A walk fetches the memory there meanwhile, since the timers of a long list are
  *    far apart in memory. Hints are set when a slot of many is spread, and those of a timer that is added are NULL. A
- *    hint is never read through, and changes nothing else: the timer may have been moved, or removed and freed.
+ *    hint is never read through, and changes nothing else: the timer may have been moved, or removed and freed. While
+ *    they are set, the last timers of each digit are on the stack, in some 4 KB. So freestanding builds set none.
  *
  * So a timer that is added and removed before its slot's turn comes is linked into a list and unlinked
  * again, in constant time: each changes the timer and its two neighbours. When it is added those are
@@ -181,7 +182,7 @@ bool bide_timers_remove(bide_timers *timers, bide_timer *timer)
 
 /* ---- Hints, which timers to fetch from memory: 8 ---- */
 
-enum { HINTS_AHEAD = 8, HINTS_FEW = 64 };
+enum { HAS_HINTS = __STDC_HOSTED__, HINTS_AHEAD = 8, HINTS_FEW = 64 };
 
 /* The timers that were added last, of each digit. */
 typedef struct timer_hints {
@@ -250,7 +251,7 @@ static BIDE_NOINLINE void timers_spread_many(bide_timers *timers, bide_awaiter *
 static void timers_spread(bide_timers *timers, bide_awaiter *front)
 {
     for (unsigned i = 0; front != NULL; i++) {
-        if (i == HINTS_FEW) {
+        if (HAS_HINTS && i == HINTS_FEW) {
             timers_spread_many(timers, front);
             return;
         }

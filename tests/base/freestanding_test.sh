@@ -7,6 +7,7 @@
 #   2. All objects together leave nothing undefined but the platform table and what every compiler may
 #      call in freestanding code. (With BIDE_COMPILERS those of BIDE_LIBRARY,
 #      which is hosted and may be hardened, and measures a string.)
+#      No function takes more than 1 KB of stack.
 #   3. Its sources and headers include no header of an operating system, and none of a higher floor.
 
 set -u
@@ -65,10 +66,12 @@ build_and_link_nothing() { # COMPILER BIDE_STANDARD_C
     rm -f "$objects"/*
     for source in $sources; do
         "$1" -std=c11 -O2 -ffreestanding -nostdlib -Iinclude -Wall -Wextra -Werror \
-            -DBIDE_STANDARD_C="$2" -c "$source" \
+            -DBIDE_STANDARD_C="$2" -fstack-usage -c "$source" \
             -o "$objects/$(echo "$source" | tr / _).o" || fail "$1, variant $2: $source"
     done
     link_nothing "$1, variant $2"
+    large=$(cat "$objects"/*.su | awk -F '\t' '{ seen++ } $2 > 1024 { print $1 " takes " $2 " bytes of stack" } END { if (!seen) print "no stacks were measured" }')
+    [ -z "$large" ] || fail "$1, variant $2: $large"
 }
 
 # 2, of what is in $objects.

@@ -9,8 +9,13 @@
  *
  * SIGINT, as a terminal sends it for Ctrl-C, or SIGTERM asks the awaiter to stop: its waits end with
  * -ECANCELED, so it has time to end in order. After the first of them both have their former action
- * again, so a second one ends a process that does not stop. All of that is done by the loop: an awaiter
- * that computes or blocks without an await is neither asked nor ended.
+ * again, so a second one ends a process that does not stop.
+ *
+ * All of that is done by the loop, between two turns of its coroutines. A coroutine that computes for a
+ * long time lets the loop run by an await now and then: bide_schedule with its own scheduler ends with
+ * -ECANCELED after the signal. So do other operations, also if each of them is ready at once, because
+ * such a coroutine's turn ends after 200 us (stop.h). While a turn computes or blocks without an await,
+ * a signal neither asks the awaiter to stop nor ends the process.
  *
  * Programs that need options of the loop, other signals, or a pool use bide_loop_wait (loop.h),
  * signal.h and bide_with_stop; this call is made of them.

@@ -141,6 +141,63 @@ static void other_listeners_have_the_signal(void **state)
     assert_int_equal(bide_signal_destroy(&other), 0);
 }
 
+/* ---- A program that never waits ---- */
+
+enum { YIELDS_BY, BY_SCHEDULE = YIELDS_BY, BY_CHANNEL, BY_SLEEP, WAYS_TO_YIELD };
+
+/* It computes for ever, and lets others run in between; or all that it awaits is ready at once. */
+struct computation {
+    bide_task task;
+    int by, raises;
+    int status;
+    bide_schedule_operation schedule;
+    bide_channel(int) channel;
+    bide_channel_slot(int) memory[1];
+    bide_channel_waiter wait;
+    bide_sleep sleep;
+    int number;
+    uint64_t rounds;
+};
+
+bide_coroutine(computation_body)
+{
+    bide_begin(computation_body, struct computation * self);
+    bide_channel_init(&self->channel, self->memory, 1);
+    while (self->status == 0) {
+        if (self->rounds++ == 100)
+            kill(getpid(), self->raises);
+        if (self->by == BY_SCHEDULE) {
+            bide_await_status(self->status,
+                              bide_schedule(&self->schedule, bide_this_context()->scheduler));
+        } else if (self->by == BY_SLEEP) {
+            bide_await_status(self->status, bide_sleep_for(&self->sleep, 1));
+        } else {
+            bide_await_status(self->status,
+                              bide_channel_send(&self->wait, &self->channel, &self->number));
+            if (self->status == 0)
+                bide_await_status(self->status,
+                                  bide_channel_recv(&self->wait, &self->channel, &self->number));
+        }
+    }
+    bide_return(self->status);
+    bide_end();
+}
+
+static void a_signal_stops_a_program_that_only_lets_others_run(void **state)
+{
+    (void)state;
+    static const int numbers[] = {SIGINT, SIGTERM};
+    for (size_t i = 0; i < 2; i++)
+        for (int by = YIELDS_BY; by < WAYS_TO_YIELD; by++) {
+            static struct computation computation;
+            computation = (struct computation){.by = by, .raises = numbers[i]};
+            assert_int_equal(bide_run(bide_task_init(&computation.task, &computation_body)), 0);
+            assert_int_equal(computation.status, -ECANCELED);
+            assert_true(computation.rounds > 100);
+            assert_restored();
+        }
+}
+
 static void a_second_signal_ends_the_process(void **state)
 {
     (void)state;
@@ -184,6 +241,7 @@ int main(void)
         cmocka_unit_test(the_status_is_that_of_the_program),
         cmocka_unit_test(each_signal_asks_it_to_stop),
         cmocka_unit_test(a_signal_at_the_end_is_taken),
+        cmocka_unit_test(a_signal_stops_a_program_that_only_lets_others_run),
         cmocka_unit_test(an_ignored_signal_stays_ignored),
         cmocka_unit_test(a_program_that_handles_one_itself_is_told),
         cmocka_unit_test(other_listeners_have_the_signal),

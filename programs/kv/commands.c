@@ -313,6 +313,20 @@ static enum request_state next_request(struct client *client)
                                       client->is_authenticated ? &client->kv->limits : &few);
 }
 
+/* Replies to input that is no request, which ends the connection. */
+static void reply_protocol_error(struct client *client)
+{
+    const struct request *request = &client->request;
+    size_t replies = buffer_used(&client->out);
+    start_reply(client);
+    if (request->got != 0)
+        reply_error(client, "-ERR Protocol error: %s, got '%c'", request->error, request->got);
+    else
+        reply_error(client, "-ERR Protocol error: %s", request->error);
+    reply_hide(client, replies);
+    client->is_closing = true;
+}
+
 bool client_run(struct client *client)
 {
     struct kv *kv = client->kv;
@@ -326,12 +340,7 @@ bool client_run(struct client *client)
         case REQUEST_INCOMPLETE:
             return false;
         case REQUEST_WRONG:
-            if (client->request.got != 0)
-                reply_error(client, "-ERR Protocol error: %s, got '%c'", client->request.error,
-                            client->request.got);
-            else
-                reply_error(client, "-ERR Protocol error: %s", client->request.error);
-            client->is_closing = true;
+            reply_protocol_error(client);
             return false;
         case REQUEST_COMPLETE:
             break;

@@ -247,6 +247,31 @@ def test_replies_are_left_out_on_request():
         next_is()
 
 
+def test_a_protocol_error_is_left_out_as_a_reply_is():
+    """The connection ends all the same, and nothing behind the error is run."""
+    error = Error("ERR Protocol error: expected '$', got 'x'")
+    wrong, change = b"*1\r\nx\r\n", encoded("SET", "never", 1)
+    off, skip, on = (encoded("CLIENT", "REPLY", mode) for mode in ("OFF", "SKIP", "ON"))
+    ping = encoded("PING")
+    with Server() as server:
+        for data, replies in ((wrong, [error]), (off + wrong, []), (ping + off + ping + wrong, ["PONG"]), (skip + wrong, []),
+                              (skip + ping + wrong, [error]), (off + on + wrong, ["OK", error]), (off + b"PING 'x\r\n", [])):
+            client = server.client()
+            client.send(data + change)
+            for reply in replies:
+                got = client.read()
+                assert got == reply and isinstance(got, Error) == isinstance(reply, Error), (data, got)
+            assert client.is_at_end(), data
+        # messages that came before are sent
+        client, other = server.client(), server.client()
+        assert client.call("SUBSCRIBE", "c") == [b"subscribe", b"c", 1] and client.call("RESET") == "RESET"
+        assert client.call("HELLO", 3)[b"proto"] == 3
+        client.send(off + encoded("SUBSCRIBE", "d") + encoded("PUBLISH", "d", "own") + wrong + change)
+        assert [client.read(), client.read()] == [[b"subscribe", b"d", 1], [b"message", b"d", b"own"]]
+        assert client.is_at_end()
+        expect(other, ("EXISTS never", 0))
+
+
 def test_options_are_set_all_or_none():
     with Server("--reply", 100000, "--bulk", 10000) as server:
         client = server.client()

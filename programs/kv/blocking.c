@@ -182,8 +182,7 @@ bool waiting_serve(struct kv *kv)
         key->is_ready = false;
         remove_if_unused(waiting, key);
     }
-    if (waiting->ready != NULL)
-        bide_single_consumer_auto_event_set(&waiting->unserved);
+    waiting_leave(waiting);
     return waiting->ready != NULL;
 }
 

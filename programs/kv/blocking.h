@@ -10,8 +10,9 @@
  * the order in which they began to wait.
  *
  * Serving is done in the turn of the client that has made the change, up to CLIENT_MAX_WORK, and counts as
- * its work. A coroutine, and the commands of other clients, serve the rest. Nobody is served while the journal
- * is full, since the replies would be errors. The element goes from the key to the reply in one step, so it is
+ * its work. A coroutine serves the rest, and keys that became ready behind the rest or without a command, by
+ * their expiry. So no client does or pays for work that another one has caused. Nobody is served while the
+ * journal is full, since the replies would be errors. The element goes from the key to the reply in one step, so it is
  * never lost on the way. A timeout or disconnection that comes at the same time finds that the client waits no
  * longer.
  *
@@ -70,6 +71,13 @@ void waiting_free(struct waiting *waiting);
 
 /* Notes that a key has changed. */
 void waiting_touch(struct waiting *waiting, struct bytes key);
+
+/* Has the coroutine serve the ready keys, if there are any. Must be called after changes that no command makes. */
+static inline void waiting_leave(struct waiting *waiting)
+{
+    if (waiting->ready != NULL)
+        bide_single_consumer_auto_event_set(&waiting->unserved);
+}
 
 /*
  * Serves clients that wait for keys that have changed, until all are served or the work is CLIENT_MAX_WORK.

@@ -273,6 +273,7 @@ void command_run(struct client *client)
     struct bytes name = client_argument(client, 0);
     const struct command *command = find_command(name);
     size_t replies = buffer_used(&client->out);
+    bool has_unserved = client->kv->waiting.ready != NULL;
     start_reply(client);
     client->kv->commands++;
     client->kv->work += client->request.count;
@@ -291,7 +292,7 @@ void command_run(struct client *client)
     else
         command->run(client);
     reply_hide(client, replies);
-    if (client->kv->waiting.ready != NULL)
+    if (!has_unserved && client->kv->waiting.ready != NULL)
         waiting_serve(client->kv);
 }
 

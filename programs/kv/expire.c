@@ -34,6 +34,7 @@ async int expire_keys(struct kv *kv)
                 time, bide_single_consumer_auto_event_wait(&kv->next_expiry_changed));
         } else {
             keyspace_expire(&kv->keys, MAX_KEYS);
+            waiting_leave(&kv->waiting);
             journal_wake_writer(&kv->journal);
             status = await bide_sleep_for(TASKS_PAUSE);
             if (status == 0 && buffer_used(&kv->journal.filling) > MAX_PENDING_BYTES)

@@ -148,6 +148,42 @@ def test_serving_many_clients_gives_others_their_turn():
         expect(client, ("EXISTS l", 0))
 
 
+def test_other_clients_neither_serve_nor_pay():
+    """Counted in clients that are served between two requests of one turn of another client: none."""
+    with Server() as server:
+        client, other, waiting = server.client(), server.client(), [server.client() for _ in range(32)]
+        keys = [f"k{i}" for i in range(1536)]
+        for number, each in enumerate(waiting):
+            each.send(encoded("BLPOP", *keys, "l", 0))
+            wait_for(server, number + 1)
+        with held(server.process): # so that all have arrived
+            client.send(encoded("RPUSH", "l", *range(32)))
+            other.send(encoded("INFO") + encoded("PING") * 100 + encoded("INFO"))
+        replies = [other.read() for _ in range(102)]
+        before, after = (int(text.decode().split("blocked_clients:")[1].split()[0]) for text in (replies[0], replies[-1]))
+        assert replies[1:-1] == ["PONG"] * 100 and before == after and before > 0, (before, after)
+        assert client.read() == 32
+        for number in range(32):
+            assert waiting[number].read() == [b"l", b"%d" % number], number
+        wait_for(server, 0)
+        expect(client, ("EXISTS l", 0))
+
+
+def test_a_key_that_has_expired_serves_later():
+    """Its end, a change that no request makes, is no reason to forget the next one."""
+    with Server() as server:
+        client, waiting = server.client(), server.client()
+        waiting.send(encoded("BLPOP", "l", 0))
+        wait_for(server, 1)
+        for number in range(1, 4):
+            assert client.call("SET", "l", "x", "PX", 1) == "OK"
+            until(lambda: server.info(client)["expired_keys"] == str(number))
+            assert client.call("RPUSH", "l", number) == 1
+            assert waiting.read() == [b"l", b"%d" % number]
+            waiting.send(encoded("BLPOP", "l", 0))
+            wait_for(server, 1)
+
+
 def test_a_client_that_leaves_takes_nothing():
     with Server() as server:
         client = server.client()

@@ -219,7 +219,8 @@ static int print_info(const struct kv *kv, char *text, size_t size)
         "aof_groups:%llu\r\naof_syncs:%llu\r\n\r\n"
         "# Stats\r\ntotal_connections_received:%llu\r\ntotal_commands_processed:%llu\r\n"
         "expired_keys:%llu\r\nkeyspace_hits:%llu\r\nkeyspace_misses:%llu\r\npubsub_channels:%zu\r\n"
-        "pubsub_patterns:%zu\r\nsubscribers_cut_off:%llu\r\naccept_pauses:%llu\r\naccept_refused:%"
+        "pubsub_patterns:%zu\r\nsubscribers_cut_off:%llu\r\nturns_ended:%llu\r\naccept_pauses:%"
+        "llu\r\naccept_refused:%"
         "llu\r\n\r\n"
         "# Replication\r\nrole:master\r\nconnected_slaves:0\r\n\r\n"
         "# Keyspace\r\ndb0:keys=%zu,expires=%zu\r\n",
@@ -233,7 +234,7 @@ static int print_info(const struct kv *kv, char *text, size_t size)
         (unsigned long long)kv->connections, (unsigned long long)kv->commands,
         (unsigned long long)keys->expirations, (unsigned long long)keys->hits,
         (unsigned long long)keys->misses, kv->pubsub.channels.count, kv->pubsub.pattern_count,
-        (unsigned long long)kv->pubsub.cut_off,
+        (unsigned long long)kv->pubsub.cut_off, (unsigned long long)kv->turns_ended,
         (unsigned long long)bide_server_own_stats(&kv->server)->pauses,
         (unsigned long long)bide_server_own_stats(&kv->server)->refused, keys->keys.table.count,
         keys->keys.expiry_count);

@@ -233,10 +233,7 @@ void blocking_begin(struct client *client, enum value_type type, size_t first_ke
         return;
     }
     if (buffer_used(&client->out) > 0 && !client->has_subscribed) {
-        client->kv->commands--;
-        if (client->is_silent && client->reply_mode == REPLY_ON)
-            client->reply_mode = REPLY_SKIP_NEXT;
-        client->control = CONTROL_REPEAT; /* (`out` may not grow while it is being sent) */
+        client_repeat_request(client); /* (`out` may not grow while it is being sent) */
         return;
     }
     blocking->waiters = malloc(keys * sizeof *blocking->waiters);

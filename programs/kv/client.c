@@ -128,6 +128,7 @@ async int run_requests(struct client *client, bool until_subscribed)
         }
         if (client->work >= CLIENT_MAX_WORK) {
             client->work = 0;
+            client->kv->turns_ended++;
             try await bide_sleep_for(TASKS_PAUSE);
         }
     } while (more && !client->is_broken && !(until_subscribed && client->has_subscribed));
@@ -283,6 +284,7 @@ static void client_destroy(struct client *client)
     buffer_free(&client->out);
     buffer_free(&client->changes);
     buffer_free(&client->name);
+    buffer_free(&client->listing.names);
     free(client->request.more);
 }
 

@@ -33,6 +33,13 @@ enum control { CONTROL_NONE, CONTROL_SAVE, CONTROL_STOP, CONTROL_WAIT, CONTROL_R
 /* Which requests have replies: CLIENT REPLY. */
 enum reply_mode { REPLY_ON, REPLY_SKIP_NEXT, REPLY_OFF };
 
+/* The reply of KEYS as it is collected, also between its slices. All zero is none. */
+struct key_listing {
+    struct buffer names; /* bulk strings, behind space for the array's head */
+    size_t count;        /* of names */
+    size_t cursor;       /* 0: it has not begun */
+};
+
 struct reply_range {
     size_t begin, end; /* from out.begin on */
 };
@@ -67,6 +74,7 @@ struct client {
 
     struct transaction transaction;
     struct blocking blocking;
+    struct key_listing listing;
 
     struct subscription *subscriptions;       /* newest first */
     size_t subscription_count, pattern_count; /* all, and those to patterns */
@@ -86,6 +94,12 @@ static inline struct bytes client_argument(const struct client *client, size_t i
  * memory is exhausted.
  */
 bool request_append(struct buffer *buffer, const struct client *client, struct bytes name);
+
+/*
+ * Runs the request again when the replies before it have been sent, and others have had their turn if it has done
+ * much. Must be the last that a command does, without a reply.
+ */
+void client_repeat_request(struct client *client);
 
 /* ---- Replies ---- */
 

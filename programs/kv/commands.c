@@ -296,6 +296,14 @@ void command_run(struct client *client)
         waiting_serve(client->kv);
 }
 
+void client_repeat_request(struct client *client)
+{
+    client->kv->commands--;
+    if (client->is_silent && client->reply_mode == REPLY_ON)
+        client->reply_mode = REPLY_SKIP_NEXT;
+    client->control = CONTROL_REPEAT;
+}
+
 void client_end_request(struct client *client)
 {
     client->in.begin += client->request.size;

@@ -337,7 +337,7 @@ void command_randomkey(struct client *client)
         reply_nothing(client);
 }
 
-/* ---- KEYS, SCAN, HSCAN and SSCAN ---- */
+/* ---- Searches ---- */
 
 struct search {
     struct client *client;
@@ -375,18 +375,107 @@ static void reply_matching_entry(void *argument, struct entry *entry)
     search->found++;
 }
 
-void command_keys(struct client *client)
+/* ---- KEYS ---- */
+
+enum { WORK_BYTES = 32 }; /* of a name and a pattern that are compared, as much work as a visit */
+
+/* True if it can only end with an error: it is too large, or memory is exhausted. */
+static bool has_listing_failed(const struct client *client)
 {
+    return client->is_broken || buffer_used(&client->listing.names) > client->kv->options.reply;
+}
+
+static void list_matching_key(void *argument, struct entry *entry)
+{
+    struct search *search = argument;
+    struct client *client = search->client;
+    struct bytes key = entry_key(entry);
+    client->kv->work++;
+    if (has_listing_failed(client) ||
+        (entry->expiry != 0 && keyspace_expiry(search->keys, entry) <= search->keys->now))
+        return;
+    if (search->pattern.data != NULL) {
+        client->kv->work += (search->pattern.size + key.size) / WORK_BYTES;
+        if (!bytes_match(key, search->pattern))
+            return;
+    }
+    if (!buffer_reserve(&client->listing.names, key.size + BULK_EXTRA)) {
+        client->is_broken = true;
+        return;
+    }
+    buffer_append_bulk(&client->listing.names, key);
+    client->listing.count++;
+}
+
+/* Makes the names the reply, without a copy if there are no others to be sent. */
+static void reply_listing(struct client *client)
+{
+    struct buffer head = {0}, *names = &client->listing.names;
+    if (!buffer_reserve(&head, LINE_SIZE)) {
+        client->is_broken = true;
+        return;
+    }
+    buffer_append_line(&head, '*', (int64_t)client->listing.count);
+    names->begin += LINE_SIZE - buffer_used(&head);
+    memcpy(names->data + names->begin, head.data + head.begin, buffer_used(&head));
+    buffer_free(&head);
+    if (buffer_used(&client->out) > 0) {
+        reply_raw(client, names->data + names->begin, buffer_used(names));
+        return;
+    }
+    buffer_free(&client->out);
+    client->out = *names;
+    *names = (struct buffer){0};
+}
+
+/* Collects names until all keys have been visited. Returns false if the work is CLIENT_MAX_WORK before. */
+static bool collect_names(struct client *client)
+{
+    struct kv *kv = client->kv;
+    struct key_listing *listing = &client->listing;
     struct search search = {
-        .client = client, .pattern = client_argument(client, 1), .keys = &client->kv->keys};
-    size_t begin = reply_start_array(client), cursor = 0;
+        .client = client, .pattern = client_argument(client, 1), .keys = &kv->keys};
+    uint64_t limit = client->work < CLIENT_MAX_WORK ? kv->work + CLIENT_MAX_WORK - client->work : 0;
     if (bytes_are(search.pattern, "*"))
         search.pattern.data = NULL;
-    do
-        cursor = table_scan(&client->kv->keys.keys.table, cursor, reply_matching_entry, &search);
-    while (cursor != 0 && !client_refuses_reply(client));
-    finish_listing(client, begin, search.found);
+    do {
+        kv->work += !client->transaction.is_running; /* (buckets may be empty) */
+        listing->cursor =
+            table_scan_once(&kv->keys.keys.table, listing->cursor, list_matching_key, &search);
+        if (listing->cursor == 0 || has_listing_failed(client))
+            return true;
+    } while (client->transaction.is_running || kv->work < limit);
+    return false;
 }
+
+/*
+ * Others have their turn between slices. Each key that is there all the time is listed, and none twice. In a
+ * transaction there is one slice.
+ */
+void command_keys(struct client *client)
+{
+    static const char space[LINE_SIZE];
+    struct key_listing *listing = &client->listing;
+    if (listing->cursor == 0) {
+        if (!buffer_reserve(&listing->names, sizeof space)) {
+            reply_no_memory(client);
+            return;
+        }
+        buffer_append(&listing->names, space, sizeof space);
+    }
+    if (!collect_names(client)) {
+        client_repeat_request(client);
+        return;
+    }
+    if (!has_listing_failed(client))
+        reply_listing(client);
+    else if (!client->is_broken)
+        reply_too_large(client);
+    buffer_free(&listing->names);
+    *listing = (struct key_listing){.count = 0};
+}
+
+/* ---- SCAN, HSCAN and SSCAN ---- */
 
 /* The type of that name; if there is none, one that no value has. */
 static const char *find_type(struct bytes name)

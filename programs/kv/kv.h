@@ -25,8 +25,9 @@ struct kv {
     struct client *clients;
     size_t client_count, killed_clients; /* all, and those of them that have been killed */
     uint64_t last_id, commands, connections, draws;
-    uint64_t work;   /* of all commands, in the unit of CLIENT_MAX_WORK */
-    int64_t started; /* milliseconds since 1970 */
+    uint64_t work;        /* of all commands, in the unit of CLIENT_MAX_WORK */
+    uint64_t turns_ended; /* since the work was CLIENT_MAX_WORK */
+    int64_t started;      /* milliseconds since 1970 */
     bool is_stopping;
     bide_single_consumer_auto_event stop; /* a client has requested a shutdown */
     bide_single_consumer_auto_event next_expiry_changed, flushed;

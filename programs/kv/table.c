@@ -245,3 +245,32 @@ size_t table_scan(struct table *table, size_t cursor,
     cursor = reverse_bits(reverse_bits(cursor | ~small_mask) + 1);
     return cursor;
 }
+
+struct scan_once {
+    size_t from; /* hashes with their bits reversed; those below have been visited */
+    void (*visit)(void *argument, struct entry *entry);
+    void *argument;
+};
+
+static void visit_from(void *argument, struct entry *entry)
+{
+    struct scan_once *scan = argument;
+    if (reverse_bits(entry->hash) >= scan->from)
+        scan->visit(scan->argument, entry);
+}
+
+/*
+ * A position is a range of hashes with their bits reversed, and the cursor is the end of the ranges that have been
+ * visited. If the table has shrunk, the range at the cursor may begin before it.
+ */
+size_t table_scan_once(struct table *table, size_t cursor,
+                       void (*visit)(void *argument, struct entry *entry), void *argument)
+{
+    struct scan_once scan = {reverse_bits(cursor), visit, argument};
+    size_t small = table->sizes[0];
+    if (table->buckets[1] != NULL && table->sizes[1] < small)
+        small = table->sizes[1];
+    if (small == 0 || (cursor & ~(small - 1)) == 0)
+        return table_scan(table, cursor, visit, argument);
+    return table_scan(table, cursor, visit_from, &scan);
+}

@@ -112,4 +112,11 @@ struct entry *table_draw(const struct table *table, uint64_t (*draw)(void *argum
 size_t table_scan(struct table *table, size_t cursor,
                   void (*visit)(void *argument, struct entry *entry), void *argument);
 
+/*
+ * As table_scan, for cursors that it has returned itself. From cursor 0 to cursor 0 each key is visited at most
+ * once, also if the table shrinks or loses the key and gets it again.
+ */
+size_t table_scan_once(struct table *table, size_t cursor,
+                       void (*visit)(void *argument, struct entry *entry), void *argument);
+
 #endif

@@ -114,6 +114,103 @@ def test_a_pipeline_gives_others_their_turn():
                 assert greedy.read() in ([], 0)
 
 
+def set_keys(client, names):
+    for at in range(0, len(names), 4000):
+        assert client.call("MSET", *[word for name in names[at:at + 4000] for word in (name, "x")]) == "OK"
+
+
+def turns_of(server, client, *words):
+    """Runs a request on a new client, and returns its reply and how many turns have ended meanwhile since their work was done."""
+    before = int(server.info(client)["turns_ended"])
+    other = server.client()
+    reply = other.call(*words)
+    other.close()
+    return reply, int(server.info(client)["turns_ended"]) - before
+
+
+def test_keys_gives_others_their_turn():
+    """A turn has 8192 keys and buckets. There are at most four buckets for each key, and at most half as many keys as buckets."""
+    for count in (10, 1000, 100000):
+        with Server() as server:
+            client, names = server.client(), [b"key:%d" % i for i in range(count)]
+            set_keys(client, names)
+            for words, wanted in ((("KEYS", "*"), names), (("KEYS", "key:*"), names), (("KEYS", "none*"), []),
+                                  (("KEYS", "*:?[02468]"), [name for name in names if len(name) == 6 and name[-1] in b"02468"])):
+                reply, turns = turns_of(server, client, *words)
+                assert sorted(reply) == sorted(wanted), (count, words, len(reply))
+                assert count // 8192 <= turns <= 5 * count // 8192, (count, words, turns)
+            # in a transaction it is one step
+            other = server.client()
+            other.send(encoded("MULTI") + encoded("KEYS", "*") + encoded("DBSIZE") + encoded("EXEC"))
+            reply = [other.read() for _ in range(4)][-1]
+            assert sorted(reply[0]) == sorted(names) and reply[1] == count
+            # its reply is left out, it is counted once, and requests wait behind it
+            client.call("CONFIG", "RESETSTAT")
+            other.send(encoded("PING") + encoded("CLIENT", "REPLY", "SKIP") + encoded("KEYS", "*") + encoded("KEYS", "key:1") + encoded("DBSIZE"))
+            assert [other.read() for _ in range(3)] == ["PONG", [b"key:1"], count]
+            assert server.info(client)["total_commands_processed"] == "6" # (and INFO)
+            # (a long pattern counts more)
+            turns = turns_of(server, client, "KEYS", "x" * 8192)[1]
+            assert turns >= count * 256 * 3 // 4 // 8192, (count, turns)
+
+
+def test_keys_that_stay_are_listed_once_while_others_come_and_go():
+    """The table grows and shrinks meanwhile."""
+    for comes, goes in ((0, 100000), (100000, 0), (30000, 60000)):
+        with Server() as server:
+            listing, other = server.client(), server.client()
+            stay = [b"stay:%d" % i for i in range(2000 if goes else 20000)]
+            leave, come = ([b"%s:%d" % (name, i) for i in range(count)] for name, count in ((b"leave", goes), (b"come", comes)))
+            set_keys(other, stay + leave)
+            changes = [encoded("DEL", *leave[at:at + 5000]) for at in range(0, goes, 5000)]
+            changes += [encoded("MSET", *[word for name in come[at:at + 5000] for word in (name, "x")]) for at in range(0, comes, 5000)]
+            before = int(server.info(other)["turns_ended"])
+            listing.send(encoded("KEYS", "*") + encoded("PING"))
+            other.send(b"".join(changes))
+            names = listing.read()
+            assert listing.read() == "PONG"
+            for _ in changes:
+                assert other.read() in (5000, "OK")
+            assert len(names) == len(set(names)), (comes, goes, len(names) - len(set(names)))
+            assert set(stay) <= set(names) <= set(stay + leave + come), (comes, goes)
+            assert int(server.info(other)["turns_ended"]) > before
+            assert sorted(other.call("KEYS", "*")) == sorted(stay + come)
+
+
+def test_a_flush_ends_a_listing_and_a_client_may_leave_it():
+    with Server("--reply", 1000000) as server:
+        client, other = server.client(), server.client()
+        names = [b"key:%020d" % i for i in range(100000)]
+        too_large = Error("ERR the reply would be larger than 1000000 bytes")
+        for _ in range(4):
+            set_keys(other, names)
+            assert client.call("KEYS", "*") == too_large and client.call("PING") == "PONG"
+            with held(server.process):
+                client.send(encoded("KEYS", "*:*9*9*9*9") + encoded("PING"))
+                other.send(encoded("FLUSHALL") + encoded("SET", "new", 1))
+            reply = client.read()
+            assert len(reply) == len(set(reply)) and set(reply) <= set(names + [b"new"]) and client.read() == "PONG"
+            assert other.read() == other.read() == "OK" and client.call("KEYS", "*") == [b"new"]
+        set_keys(other, names)
+        for leave in ("close", "vanish", "kill"):
+            client = server.client()
+            number = client.call("CLIENT", "ID")
+            client.send(encoded("KEYS", "*9*9*"))
+            if leave == "kill":
+                assert other.call("CLIENT", "KILL", "ID", number) == 1
+            else:
+                getattr(client, leave)()
+        until(lambda: server.info(other)["connected_clients"] == "1")
+        # a subscriber has messages meanwhile, but none inside of the reply
+        client = server.client()
+        assert client.call("HELLO", 3)[b"proto"] == 3 and client.call("SUBSCRIBE", "c") == [b"subscribe", b"c", 1]
+        with held(server.process):
+            client.send(encoded("KEYS", "*99999"))
+            other.send(encoded("PUBLISH", "c", "first") + encoded("PUBLISH", "c", "second"))
+        got = [client.read() for _ in range(3)]
+        assert [b"message", b"c", b"first"] in got and [b"message", b"c", b"second"] in got and [b"key:%020d" % 99999] in got, got
+
+
 def fields_of(line):
     return dict(field.split(b"=", 1) for field in line.split())
 

@@ -545,8 +545,11 @@ struct bide_editor_frame_ {
     int result;
 };
 #define async_frame(name) struct bide_editor_frame_
-#if defined __clang__ || defined __cplusplus
+#if defined __clang__
 #define BIDE_NEEDS_BIDEC_
+#elif defined __cplusplus
+#define BIDE_NEEDS_BIDEC_ \
+    _Pragma("GCC error \"async functions are C: put them into a .c file, for bidec gcc\"")
 #else
 /* gcc reads no declarations for editors, so that all that follows would be errors without a reason. */
 #define BIDE_NEEDS_BIDEC_ _Pragma("GCC error \"compile this file with bidec: bidec gcc ...\"")

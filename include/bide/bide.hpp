@@ -42,7 +42,9 @@
 #ifndef BIDE_BIDE_HPP
 #define BIDE_BIDE_HPP
 
-#if !defined __cplusplus || __cplusplus < 202002L
+#if !defined __cplusplus
+#error "bide/bide.hpp is for C++: in C, include bide/bide.h"
+#elif __cplusplus < 202002L
 #error "bide/bide.hpp needs C++20: compile with -std=c++20"
 #endif
 

@@ -5,6 +5,10 @@
 #ifndef BIDE_COMPILER_H
 #define BIDE_COMPILER_H
 
+#if !defined __cplusplus && (!defined __STDC_VERSION__ || __STDC_VERSION__ < 199901L)
+#error "bide needs C11: compile with -std=c11 or -std=gnu11"
+#endif
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -202,6 +202,22 @@ static bool has_async(const char *path)
 }
 
 /*
+ * The preprocessor has rejected a source. Without async.h an operation that is called without its waiter, which is a macro,
+ * has too few arguments, and the compiler does not say why.
+ */
+static void explain_preprocessing(const char *source)
+{
+    int file = open(source, O_RDONLY);
+    if (file < 0)
+        return;
+    struct text text = read_all(file);
+    close(file);
+    if (strstr(text.at, "async.h") == NULL && text_has_word(&text, "await", " (\n"))
+        fprintf(stderr, "bidec: %s uses await without its header: write #include <bide/async.h>\n",
+                source);
+}
+
+/*
  * How many words at `i` name a header that is included, or precompiled, in front of the source, by way of
  * -Xclang; 0: none. CMake uses `-Xclang -include-pch -Xclang FILE -Xclang -include -Xclang FILE`.
  */
@@ -485,6 +501,7 @@ static int run_job(const struct job *job)
             command_add(&temporary_files, to);
         int failed = preprocess_source(job, source, from);
         if (failed != 0) {
+            explain_preprocessing(source);
             status = failed;
             continue;
         }
@@ -605,6 +622,10 @@ int main(int argc, char **argv)
     }
     if (argv[1][0] == '-') {
         fprintf(stderr, "bidec: no such option: %s\n%s", argv[1], usage);
+        return 2;
+    }
+    if (is_source(argv[1], NULL)) {
+        fprintf(stderr, "bidec: the compiler comes first: bidec gcc %s ...\n", argv[1]);
         return 2;
     }
     struct job job = {0};

@@ -1,0 +1,89 @@
+#!/bin/sh
+# Mistakes of a first program: the first error, or the line of the translator itself, says what to do.
+# first_hour_test.sh BIDEC ROOT
+# shellcheck source=tests/bidec/opening.sh
+. "$(dirname "$0")/opening.sh"
+export LC_ALL=C
+include=-I$root/include
+cases=0
+
+# NAME SENTENCE COMMAND...: the command fails, and says the sentence: as its first error if that begins with "error: ".
+says() {
+    name=$1 sentence=$2
+    shift 2
+    cases=$((cases + 1))
+    if "$@" >said 2>&1; then
+        echo "not ok $cases - $name: was not rejected"
+        failed=1
+        return
+    fi
+    case $sentence in
+    error:*) grep -iE -m1 'error: ' said >first ;;
+    *) cp said first ;;
+    esac
+    if grep -qF -- "${sentence#error: }" first; then
+        echo "ok $cases - $name"
+    else
+        echo "not ok $cases - $name: should say: $sentence"
+        head -20 said | sed 's/^/# /'
+        failed=1
+    fi
+}
+
+# NAME: it compiles, and nothing is said.
+accepts() {
+    name=$1
+    shift
+    cases=$((cases + 1))
+    if "$@" >said 2>&1 && [ ! -s said ]; then
+        echo "ok $cases - $name"
+    else
+        echo "not ok $cases - $name"
+        head -20 said | sed 's/^/# /'
+        failed=1
+    fi
+}
+
+cat >right.c <<'END'
+#include <bide/async.h>
+#include <bide/bide.h>
+
+async int twice(int n)
+{
+    await bide_sleep_for(1);
+    return 2 * n;
+}
+
+async int main(void)
+{
+    return await twice(21) != 42;
+}
+END
+sed '/async.h/d' right.c >operation_without_header.c
+sed 's/async int main/int main/' right.c >plain_main.c
+sed 's/await twice/twice/' right.c >forgotten.c
+sed '/bide.h/d' right.c >main_without_loop.c
+printf '#include <bide/bide.h>\nint main(void) { return 0; }\n' >plain.c
+printf '#include <bide/bide.hpp>\nint main() { return 0; }\n' >plus.cpp
+
+accepts 'without a mistake' "$bidec" gcc "$include" -c right.c
+accepts 'without a mistake, with -std=c11' "$bidec" gcc -std=c11 "$include" -c right.c
+says 'compiled without the translator' 'error: compile this file with bidec: bidec gcc ...' gcc "$include" -c right.c
+says 'the translator without a compiler' 'bidec: the compiler comes first: bidec gcc right.c ...' "$bidec" right.c "$include"
+says 'bide.h for async.h, and an operation' \
+    'bidec: operation_without_header.c uses await without its header: write #include <bide/async.h>' \
+    "$bidec" gcc "$include" -c operation_without_header.c
+says 'await in a plain main' \
+    'error: await is used in main, which is a plain function: declare that async, or run an async function from here with bide_sync_wait' \
+    "$bidec" gcc "$include" -c plain_main.c
+says 'an async main without a loop' 'error: an async main runs on a loop: include bide/loop.h' \
+    "$bidec" gcc "$include" -c main_without_loop.c
+says 'a call without await' 'error: twice is async' "$bidec" gcc "$include" -c forgotten.c
+says 'C of 1989' 'error: bide needs C11: compile with -std=c11 or -std=gnu11' gcc -std=c89 "$include" -c plain.c
+if command -v g++ >/dev/null && printf 'int main() {}\n' | g++ -std=c++20 -fsyntax-only -x c++ - 2>said; then
+    says 'bide.hpp in C' 'error: bide/bide.hpp is for C++: in C, include bide/bide.h' gcc "$include" -x c -c plus.cpp
+    says 'bide.hpp in C++17' 'error: bide/bide.hpp needs C++20: compile with -std=c++20' g++ -std=c++17 "$include" -c plus.cpp
+    says 'async functions in C++' 'error: async functions are C: put them into a .c file, for bidec gcc' "$bidec" g++ -std=c++20 "$include" -x c++ -c right.c
+fi
+echo "1..$cases"
+exit $failed

@@ -124,6 +124,7 @@ struct bide_http2_client {
     bool is_going_away; /* takes no more requests */
     bool refuses;       /* has no more streams for those that were begun */
     bool is_ending;     /* it has failed, and its requests have ended */
+    bool is_doubted;    /* no request gets a stream until something arrives; a PING asks for that */
     char *input;
     char *output;
     size_t output_size;
@@ -168,7 +169,8 @@ struct bide_http2_request {
     bide_http2_request *previous;
     uint8_t state;
     int32_t id;
-    int error; /* why the stream has ended before its time; or 0 */
+    uint64_t started_at; /* when it got its stream; BIDE_FOREVER: it has had none */
+    int error;           /* why the stream has ended before its time; or 0 */
     bool is_head;
     bool has_no_content;
     bool is_sent;     /* its head was */

@@ -56,14 +56,14 @@ typedef struct bide_http_agent bide_http_agent;
 
 /* Options of an agent. Zeros are the defaults. */
 typedef struct bide_http_agent_options {
-    bide_names *names;        /* looks names up, and stays. NULL: the agent's own, by the system */
-    size_t max_connections;   /* to each origin; further requests wait in line. 0: 8 */
-    size_t max_origins;       /* whose pools are kept while no request uses them. 0: 32 */
-    uint64_t idle_timeout;    /* nanoseconds that an unused connection is kept. 0: 30 s */
+    bide_names *names;      /* looks names up, and stays. NULL: the agent's own, by the system */
+    size_t max_connections; /* to each origin; further requests wait in line. 0: 8 */
+    size_t max_origins;     /* whose pools are kept while no request uses them. 0: 32 */
+    uint64_t idle_timeout;  /* nanoseconds that an unused connection is kept. 0: 30 s */
     uint64_t
         connect_timeout; /* nanoseconds to open a connection, with its tunnel and TLS. 0: no limit */
     uint64_t
-        response_timeout; /* nanoseconds from when a request has a connection to its response. 0: no limit */
+        response_timeout; /* nanoseconds from when a request has a connection, or a stream of one, to its response. 0: no limit */
     unsigned max_redirects;   /* 0: 10 */
     bool follows_none;        /* A redirect is a response like another. */
     bool allows_downgrade;    /* Redirects from "https" to "http" are followed. */
@@ -71,8 +71,8 @@ typedef struct bide_http_agent_options {
     bool ignores_environment; /* No proxy is taken from the environment. */
     const char *proxy; /* for every request, "http://user:password@host:port"; copied. NULL: none */
     bide_http_cookies *cookies; /* kept and sent, and stays. NULL: none */
-    size_t max_fields; /* of a response, with its trailers. 0: 64 */
-    size_t max_head;   /* bytes of a response's head. 0: 8192; at least 1024 */
+    size_t max_fields;          /* of a response, with its trailers. 0: 64 */
+    size_t max_head;            /* bytes of a response's head. 0: 8192; at least 1024 */
     uint32_t
         http2_window; /* bytes of a response by HTTP/2 that may come before they are read. 0: 65535 */
     uint64_t
@@ -153,6 +153,7 @@ typedef struct bide_http_fetch {
     bide_http_choosing_ choosing;
     bide_with_deadline_operation limited;
     uint64_t until;                     /* of its response */
+    uint64_t since;                     /* it waits for the server */
     struct bide_http_session_ *session; /* of HTTP/2; or NULL */
     void *request;                      /* on it */
     bide_mutex_waiter turn;             /* to open the origin's first connection */
@@ -317,16 +318,27 @@ typedef struct bide_http_agent_http2 {
     bide_awaiter *(*run)(void *client); /* until the connection ends */
     bool (*is_usable)(const void *client);
     void (*destroy)(void *client);
-    int (*start)(void *request, void *client, const char *method, const char *target, const char *authority);
+    int (*start)(void *request, void *client, const char *method, const char *target,
+                 const char *authority);
     int (*add)(void *request, const char *name, const char *value);
     int (*set_body)(void *request, const void *data, size_t size);
-    bide_awaiter *(*recv)(void *request); /* -ECONNREFUSED: it may be sent again */
+    bide_awaiter *(*recv)(void *request); /* -ECONNREFUSED: it may be sent again. Cancel-safe */
     bide_awaiter *(*read)(void *request, void *data, size_t size);
     const bide_http_response *(*response)(const void *request);
     size_t (*count)(const void *request);
     void (*close)(void *request);
     /* Has each response of 1xx reported before it is gone: `response` is that one. After `start`. NULL: never. */
     void (*set_informational)(void *request, void (*called)(void *argument), void *argument);
+
+    /* When the request got its stream, by bide_now; BIDE_FOREVER: it waits for one. NULL: `recv` starts it at once. */
+    uint64_t (*started_at)(const void *request);
+
+    /*
+     * A response, or a part of one, did not come in time. Asks the server for a sign of life. Until something arrives,
+     * is_doubted is true, and no request is started. Both may be NULL: then requests are started all the same.
+     */
+    void (*doubt)(void *client);
+    bool (*is_doubted)(const void *client);
 } bide_http_agent_http2;
 
 /*
@@ -355,9 +367,10 @@ void bide_http_agent_set_http2(bide_http_agent *agent, const bide_http_agent_htt
  * response_timeout has passed, its connection is closed.
  *
  * Timeouts. Each connection has connect_timeout; a wait for another request's connection does not count. Each request,
- * also one that follows a redirect or is sent again, has response_timeout, with the time to send its body and, by
- * HTTP/2, to wait until the server allows one more. Requests that
- * wait for the same first connection share its timeout. Reading a body has no limit of the agent's.
+ * also one that follows a redirect or is sent again, has response_timeout, with the time to send its body. Requests that
+ * wait for the same first connection share its timeout. Reading a body has no limit of the agent's. Neither has a wait
+ * in line: for a connection (max_connections), or by HTTP/2 until the server allows one more stream. A deadline
+ * around bide_http_fetch_send covers these waits.
  *
  * Retries. A server may close a connection that it has kept, while a request is on its way. If the
  * connection was used before, nothing of a response has come, and the method is idempotent (GET, HEAD,
@@ -372,6 +385,11 @@ void bide_http_agent_set_http2(bide_http_agent *agent, const bide_http_agent_htt
  * request opens a connection and the others wait for it: they share it, or its error, or open connections of
  * their own for HTTP/1.1. A request that the server has not processed is sent again, whatever its method, three
  * times at most.
+ * A connection is doubted when a request on it reached response_timeout, or was cancelled after it had waited for the
+ * server for a second or longer. If no other request uses it, it is closed with that request. Otherwise a PING is
+ * sent. Until something arrives from the server, new requests use another connection, and the requests in progress go
+ * on. If there may be no further connection, new requests wait for that, or for the end of the connection: 15 s
+ * without an answer.
  *
  * Codings. If the library was built with zlib, "Accept-Encoding: gzip, deflate" is sent, and a body with one of
  * these codings is decoded. max_body bounds what a small body can become. Other codings are left to the caller.

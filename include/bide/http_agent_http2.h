@@ -128,6 +128,23 @@ BIDE_INLINE void bide_http_agent_http2_set_informational_(void *request,
     self->request.on_informational = &bide_http_agent_http2_on_informational_;
 }
 
+BIDE_INLINE uint64_t bide_http_agent_http2_started_at_(const void *request)
+{
+    return ((const bide_http2_request *)request)->started_at;
+}
+
+BIDE_INLINE void bide_http_agent_http2_doubt_(void *client)
+{
+    bide_http2_client *self = (bide_http2_client *)client;
+    self->is_doubted = true;
+    bide_auto_event_set(&self->nudge);
+}
+
+BIDE_INLINE bool bide_http_agent_http2_is_doubted_(const void *client)
+{
+    return ((const bide_http2_client *)client)->is_doubted;
+}
+
 /*
  * The agent speaks HTTP/2 with servers that choose it. Before the agent's first request.
  * Threads: the loop's. Progress: wait-free.
@@ -150,6 +167,9 @@ BIDE_INLINE void bide_http_agent_use_http2(bide_http_agent *agent)
         &bide_http_agent_http2_count_,
         &bide_http_agent_http2_close_,
         &bide_http_agent_http2_set_informational_,
+        &bide_http_agent_http2_started_at_,
+        &bide_http_agent_http2_doubt_,
+        &bide_http_agent_http2_is_doubted_,
     };
     bide_http_agent_set_http2(agent, &table);
 }

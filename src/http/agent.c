@@ -30,6 +30,9 @@
  *    by one fetch at a time, which has the turn. A fetch that waited for the turn while an attempt failed shares
  *    its error, also that of connect_timeout. An attempt that was cancelled, or ended by a deadline of its fetch's,
  *    is no failure: the next fetch tries.
+ * 8. A fetch that waited in vain doubts its session before it leaves. A doubted session starts no request until bytes
+ *    have arrived, which ends the doubt, so a request that joins it waits in its line. Without users it is destroyed:
+ *    nothing would be lost but the connection.
  */
 #define _GNU_SOURCE
 #include "bide/http_agent.h"
@@ -106,7 +109,7 @@ struct bide_http_link_ {
     bide_http_client client;
     bide_connect_by_name_operation connect;
     bide_http_fetch *fetch; /* that used it last */
-    bool is_secure; /* `tls` is to be closed */
+    bool is_secure;         /* `tls` is to be closed */
     bool is_http2;
     char tunnel[HTTP_AGENT_AUTHORITY];
     char raw[HTTP_AGENT_RAW];
@@ -300,12 +303,19 @@ static bide_awaiter *http_link_open(bide_connection_acquire_operation *taking,
 
 /* ---- Sessions of HTTP/2: 6 ---- */
 
-/* Destroys the sessions that have ended and are not used; with `all`, every one. */
+static bool http_session_is_doubted(const http_session *session)
+{
+    const bide_http_agent_http2 *http2 = session->origin->agent->http2;
+    return http2->is_doubted != NULL && http2->is_doubted(session->client);
+}
+
+/* Destroys the sessions that are not used and have ended or are doubted; with `all`, every one. */
 static void http_origin_reap(http_origin *origin, bool all)
 {
     for (http_session **at = &origin->sessions; *at != NULL;) {
         http_session *session = *at;
-        if (session->users != 0 || (!session->has_ended && !all)) {
+        if (session->users != 0 ||
+            (!session->has_ended && !all && !http_session_is_doubted(session))) {
             at = &session->next;
             continue;
         }
@@ -341,12 +351,19 @@ bide_coroutine_of(http_session_type, http_session_body)
     bide_end();
 }
 
+/* The newest session that takes requests. One that is doubted is used only if no further connection is allowed: 8 */
 static http_session *http_origin_find_session(const http_origin *origin)
 {
-    for (http_session *session = origin->sessions; session != NULL; session = session->next)
-        if (!session->has_ended && origin->agent->http2->is_usable(session->client))
+    http_session *doubted = NULL;
+    for (http_session *session = origin->sessions; session != NULL; session = session->next) {
+        if (session->has_ended || !origin->agent->http2->is_usable(session->client))
+            continue;
+        if (!http_session_is_doubted(session))
             return session;
-    return NULL;
+        if (doubted == NULL)
+            doubted = session;
+    }
+    return origin->pool.taken == origin->pool.max ? doubted : NULL;
 }
 
 /* Makes a session of a connection, which is the session's if this returns 0. */
@@ -1099,7 +1116,8 @@ static char *http_fetch_raw(const bide_http_fetch *fetch)
 static void http_fetch_start_clock(bide_http_fetch *fetch, const bide_context *context)
 {
     uint64_t timeout = fetch->agent->options.response_timeout;
-    uint64_t now = timeout != 0 ? bide_now(context) : 0;
+    uint64_t now = timeout != 0 || fetch->session != NULL ? bide_now(context) : 0;
+    fetch->since = now;
     fetch->until = timeout != 0 && timeout < BIDE_FOREVER - now ? now + timeout : BIDE_FOREVER;
 }
 
@@ -1115,6 +1133,38 @@ static bool http_fetch_was_cancelled(const bide_http_fetch *fetch)
     return fetch->status == -ECANCELED ||
            (fetch->status == -ETIMEDOUT &&
             !(fetch->until != BIDE_FOREVER && bide_with_deadline_passed(&fetch->limited)));
+}
+
+/*
+ * response_timeout has passed, but the request got its stream later than the clock was started: sets the clock again.
+ * Returns false if the wait is over.
+ */
+static bool http_fetch_waits_on(bide_http_fetch *fetch, const bide_context *context)
+{
+    if (fetch->session == NULL || fetch->agent->http2->started_at == NULL ||
+        fetch->status != -ETIMEDOUT || http_fetch_was_cancelled(fetch))
+        return false;
+    uint64_t now = bide_now(context), at = fetch->agent->http2->started_at(fetch->request);
+    uint64_t from = at != BIDE_FOREVER ? at : now, timeout = fetch->agent->options.response_timeout;
+    fetch->until = timeout < BIDE_FOREVER - from ? from + timeout : BIDE_FOREVER;
+    return fetch->until > now;
+}
+
+/* The session is doubted if a wait for the server was in vain: 8 */
+static void http_fetch_note_silence(const bide_http_fetch *fetch, const bide_context *context)
+{
+    const uint64_t patience = UINT64_C(1000000000);
+    const bide_http_agent_http2 *http2 = fetch->agent->http2;
+    if (fetch->session == NULL || http2->doubt == NULL || fetch->session->has_ended ||
+        (fetch->status != -ETIMEDOUT && fetch->status != -ECANCELED))
+        return;
+    uint64_t since = fetch->since;
+    if (fetch->state == HTTP_FETCH_SENDING && http2->started_at != NULL)
+        since = http2->started_at(fetch->request);
+    if (since == BIDE_FOREVER ||
+        (http_fetch_was_cancelled(fetch) && bide_now(context) - since < patience))
+        return;
+    http2->doubt(fetch->session->client);
 }
 
 /* ---- Sending ---- */
@@ -1178,9 +1228,12 @@ bide_coroutine(http_fetch_send_body)
                 if (self->status < 0 && http_fetch_link(self)->client.output.error == 0)
                     bide_return(self->status);
             }
-            bide_await_status(self->status, http_fetch_limit(self, http_fetch_recv(self)));
+            do {
+                bide_await_status(self->status, http_fetch_limit(self, http_fetch_recv(self)));
+            } while (http_fetch_waits_on(self, bide_this_context()));
             if (self->status == 0)
                 break;
+            http_fetch_note_silence(self, bide_this_context());
             if (!http_fetch_may_retry(self))
                 bide_return(self->status);
             http_fetch_return_connection(self);
@@ -1263,9 +1316,13 @@ bide_coroutine(http_fetch_read_body)
     if (self->state != HTTP_FETCH_SENT || (self->connection == NULL && self->session == NULL) ||
         self->out_size == 0)
         bide_return(-EINVAL);
+    if (self->session != NULL)
+        self->since = bide_now(bide_this_context());
+    self->until = BIDE_FOREVER;
     if (self->inflate == NULL) {
         bide_await_status(self->status, http_fetch_read_some(self, self->out, self->out_size));
         self->count = http_fetch_read_count(self);
+        http_fetch_note_silence(self, bide_this_context());
         bide_return(self->status);
     }
     for (;;) {
@@ -1277,6 +1334,7 @@ bide_coroutine(http_fetch_read_body)
         bide_await_status(self->status,
                           http_fetch_read_some(self, http_fetch_raw(self), HTTP_AGENT_RAW));
         self->raw = (bide_slice){http_fetch_raw(self), http_fetch_read_count(self)};
+        http_fetch_note_silence(self, bide_this_context());
         if (self->status < 0)
             bide_return(self->status);
         self->raw_has_ended = self->raw.size == 0;

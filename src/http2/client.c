@@ -17,7 +17,8 @@
  *    HTTP2_CLIENT_ENDED marks an end that is not an error.
  * 4. A request has a stream only if the server allows it (SETTINGS_MAX_CONCURRENT_STREAMS) and
  *    max_streams does. The others wait in the order in which their heads ended. The writer submits them before
- *    it asks nghttp2 for output, so nghttp2 sends what is submitted at once.
+ *    it asks nghttp2 for output, so nghttp2 sends what is submitted at once. None is submitted while the
+ *    connection is doubted: the watcher sends a PING then, and received bytes, or the end, end the doubt.
  * 5. After an error of the protocol the reader stops, and requests end at once. The writer still sends the GOAWAY,
  *    for a second at most.
  * 6. The bytes that are written are in `output`, which lives until the client is destroyed.
@@ -121,10 +122,10 @@ static void http2_client_take_leave(bide_http2_client *client)
 }
 
 /* Gathers output. Returns 0 or a negative errno. */
-static int http2_client_output_gather(bide_http2_client *client)
+static int http2_client_output_gather(bide_http2_client *client, uint64_t now)
 {
     if (client->error == 0)
-        bide_http2_client_start_waiting_(client); /* 4 */
+        bide_http2_client_start_waiting_(client, now); /* 4 */
     if (client->is_going_away && client->open == 0)
         http2_client_take_leave(client);
     while (HTTP2_OUTPUT - client->output_size >= HTTP2_FRAME) {
@@ -155,7 +156,7 @@ bide_coroutine(http2_client_writer_body)
 {
     bide_begin(http2_client_writer_body, bide_http2_client_task_ * self);
     for (;;) {
-        self->status = http2_client_output_gather(self->client);
+        self->status = http2_client_output_gather(self->client, bide_now(bide_this_context()));
         if (self->status == 0 && self->client->output_size == 0)
             self->status = http2_client_output_status(self->client);
         if (self->status < 0)
@@ -193,7 +194,8 @@ bide_coroutine(http2_client_reader_body)
         if (size == 0)
             break;
         self->client->input_at = bide_now(bide_this_context());
-        if (self->client->error == 0) /* (otherwise it is the end's) */
+        self->client->is_doubted = false; /* (its requests start after the next lines) */
+        if (self->client->error == 0)     /* (otherwise it is the end's) */
             self->client->ping_deadline = BIDE_FOREVER;
         self->status = http2_client_input_feed(self->client, size);
         if (self->status < 0)
@@ -209,9 +211,9 @@ bide_coroutine(http2_client_reader_body)
 
 static uint64_t http2_client_ping_at(const bide_http2_client *client)
 {
-    return client->ping_deadline != BIDE_FOREVER
-               ? client->ping_deadline
-               : http_later(client->input_at, client->options.ping_after);
+    if (client->ping_deadline != BIDE_FOREVER)
+        return client->ping_deadline;
+    return client->is_doubted ? 0 : http_later(client->input_at, client->options.ping_after);
 }
 
 /* 5 */

@@ -217,6 +217,7 @@ int bide_http2_request_init(bide_http2_request *request, bide_http2_client *clie
     request->has_no_content =
         http2_request_is_one_of(method_text, no_content, sizeof no_content / sizeof *no_content);
     request->length = BIDE_HTTP_UNKNOWN;
+    request->started_at = BIDE_FOREVER;
     request->reading.request = request->writing.request = request;
     bide_single_consumer_auto_event_init(&request->readable, false);
     bide_single_consumer_auto_event_init(&request->writable, false);
@@ -298,7 +299,7 @@ int bide_http2_request_set_body(bide_http2_request *request, const void *data, s
 /* ---- Streams ---- */
 
 /* Submits a request. Returns false if there are no streams any more. */
-static bool http2_request_submit(bide_http2_request *request)
+static bool http2_request_submit(bide_http2_request *request, uint64_t now)
 {
     bide_http2_client *client = request->client;
     nghttp2_data_provider body = {.source = {.ptr = NULL},
@@ -315,20 +316,21 @@ static bool http2_request_submit(bide_http2_request *request)
     bide_http2_requests_add_(&client->active, request);
     request->state = HTTP2_REQUEST_ACTIVE;
     request->id = id;
+    request->started_at = now;
     http2_request_free_pairs(request); /* 1 */
     request->field_count = 0;
     request->text_size = 0;
     return true;
 }
 
-void bide_http2_client_start_waiting_(bide_http2_client *client)
+void bide_http2_client_start_waiting_(bide_http2_client *client, uint64_t now)
 {
     uint32_t max = nghttp2_session_get_remote_settings(client->session,
                                                        NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS);
     if (max > client->options.max_streams)
         max = client->options.max_streams;
-    while (client->waiting.first != NULL && client->active.count < max)
-        if (!http2_request_submit(client->waiting.first))
+    while (!client->is_doubted && client->waiting.first != NULL && client->active.count < max)
+        if (!http2_request_submit(client->waiting.first, now))
             bide_http2_client_go_away_(client);
 }
 

@@ -17,6 +17,8 @@ enum { GETS = 10, SLOTS = 10, BIG = 300000 };
 static const char *const only_http1[] = {"http/1.1", NULL};
 
 static bool cut_connections(void);
+static bide_event *never(void);
+static bide_event *silent_began(void);
 static void note_field(bide_slice name);
 static unsigned f_hints(void);
 static void note_big(void);
@@ -72,6 +74,9 @@ static struct {
     unsigned hints, hints_seen; /* that are sent, and that came */
     bide_event meeting;
     bide_event big_was_sent;
+    bool is_stalled; /* the server's first connection sends nothing more */
+    bide_event never;
+    bide_event silent_began;
     bide_event destroyed; /* a connection of HTTP/2 was, by table_that_counts */
     unsigned cuts; /* so often the server ends a connection, instead of a response to "/cut" */
     struct get {
@@ -90,6 +95,7 @@ struct hello {
     unsigned sent;
     int status;
     bide_sleep sleep;
+    bide_event_waiter wait;
 };
 
 bide_coroutine(hello_body)
@@ -121,6 +127,9 @@ bide_coroutine(hello_body)
         for (self->sent = 0; self->sent < f_hints(); self->sent++)
             bide_try(bide_http_send_interim(&self->exchange, 103, &link, 1));
         bide_try(bide_http_respond(&self->exchange, "hello", 5));
+    } else if (bide_http_is(self->exchange.request.path, "/silent")) {
+        bide_event_set(silent_began());
+        bide_try(bide_event_wait(&self->wait, never()));
     } else if (bide_http_is(self->exchange.request.path, "/cut") && cut_connections()) {
         bide_return(-EPIPE);
     } else {
@@ -129,6 +138,16 @@ bide_coroutine(hello_body)
         bide_try(bide_http_respond(&self->exchange, "hello", 5));
     }
     bide_end();
+}
+
+static bide_event *never(void)
+{
+    return &f.never;
+}
+
+static bide_event *silent_began(void)
+{
+    return &f.silent_began;
 }
 
 static unsigned f_hints(void)
@@ -156,6 +175,54 @@ static bool cut_connections(void)
         if (bide_descriptor_is_open(&f.slots[i].connection.socket))
             bide_close(&f.slots[i].connection.socket);
     return true;
+}
+
+/* ---- A stream over TLS that may stall ---- */
+
+static bide_stream below_of(bide_stream stream)
+{
+    return bide_tls_stream(&((struct peer *)stream.object)->tls);
+}
+
+static bide_awaiter *stalling_read(bide_stream stream, bide_stream_operation *operation, void *data, size_t size)
+{
+    return bide_stream_read(operation, below_of(stream), data, size);
+}
+
+static bide_awaiter *stalling_write(bide_stream stream, bide_stream_operation *operation, const void *data, size_t size)
+{
+    struct peer *self = stream.object;
+    if (f.is_stalled && self == &f.slots[0])
+        return bide_event_wait(&self->wait, &f.never);
+    return bide_stream_write(operation, below_of(stream), data, size);
+}
+
+static size_t stalling_count(const bide_stream_operation *operation)
+{
+    return bide_stream_count(operation, bide_tls_stream(&f.slots[0].tls)); /* (the same of each) */
+}
+
+static bide_awaiter *stalling_end_output(bide_stream stream, bide_stream_operation *operation)
+{
+    return bide_stream_shutdown_output(operation, below_of(stream));
+}
+
+static int stalling_close(bide_stream stream)
+{
+    return bide_stream_close(below_of(stream));
+}
+
+static bide_stream stalling_stream(struct peer *peer)
+{
+    static const bide_stream_table table = {
+        .name = "stalling",
+        .read = stalling_read,
+        .write = stalling_write,
+        .count = stalling_count,
+        .shutdown_output = stalling_end_output,
+        .close = stalling_close,
+    };
+    return (bide_stream){&table, peer};
 }
 
 bide_coroutine(peer_body)
@@ -188,7 +255,7 @@ bide_coroutine(peer_body)
     bide_try(bide_tls_accept(&self->handshake, &self->tls, f.config,
                              bide_socket_stream(&self->connection.socket)));
     bide_await_status(self->status,
-                      bide_http2_serve(&self->serving, &f.http2, bide_tls_stream(&self->tls),
+                      bide_http2_serve(&self->serving, &f.http2, stalling_stream(self),
                                        f.memory[self - f.slots], bide_tls_protocol(&self->tls)));
     bide_finally();
     bide_tls_close(&self->tls);
@@ -203,8 +270,8 @@ static bide_tls_config *offering(const char *const *protocols, bool is_server)
     return is_server ? server_with(&options) : client_with(&options);
 }
 
-static void open_server_for(void **state, bide_tls_config *client, const char *const *protocols, bool uses_http2,
-                            bide_http_agent_options asking)
+static void open_server_with(void **state, bide_tls_config *client, const char *const *protocols, bool uses_http2,
+                             bide_http_agent_options asking, uint32_t max_streams)
 {
     static char proxy[64];
     bide_io_operation operation;
@@ -215,9 +282,11 @@ static void open_server_for(void **state, bide_tls_config *client, const char *c
         .handler = {&hello_body, sizeof(struct hello)}, .read_buffer_size = 16384, .max_fields = 256};
     memset(&f, 0, sizeof f);
     f.world = world_of(state);
+    bide_event_init(&f.never, false);
+    bide_event_init(&f.silent_began, false);
     f.config = offering(protocols, true);
     assert_int_equal(bide_http_server_init(&f.http, &serving), 0);
-    assert_int_equal(bide_http2_init(&f.http2, &f.http, NULL), 0);
+    assert_int_equal(bide_http2_init(&f.http2, &f.http, &(bide_http2_options){.max_streams = max_streams}), 0);
     assert_true(bide_http_memory_size(&f.http) <= sizeof f.memory[0]);
     assert_int_equal(bide_server_init(&f.server, &options), 0);
     assert_int_equal(bide_address_ip(&address, "127.0.0.1", 0), 0);
@@ -231,6 +300,12 @@ static void open_server_for(void **state, bide_tls_config *client, const char *c
     bide_http_agent_use_tls(f.agent, client);
     if (uses_http2)
         bide_http_agent_use_http2(f.agent);
+}
+
+static void open_server_for(void **state, bide_tls_config *client, const char *const *protocols, bool uses_http2,
+                            bide_http_agent_options asking)
+{
+    open_server_with(state, client, protocols, uses_http2, asking, 0);
 }
 
 static void destroy_and_note(void *client)
@@ -250,7 +325,8 @@ static void use_http2_and_note(void)
         &bide_http_agent_http2_set_body_,  &bide_http_agent_http2_recv_,
         &bide_http_agent_http2_read_,      &bide_http_agent_http2_response_,
         &bide_http_agent_http2_count_,     &bide_http_agent_http2_close_,
-        &bide_http_agent_http2_set_informational_,
+        &bide_http_agent_http2_set_informational_, &bide_http_agent_http2_started_at_,
+        &bide_http_agent_http2_doubt_,     &bide_http_agent_http2_is_doubted_,
     };
     bide_event_init(&f.destroyed, false);
     bide_http_agent_set_http2(f.agent, &table);
@@ -760,6 +836,202 @@ static void redirects_and_bodies_go_by_http2(void **state)
     close_server(client);
 }
 
+/* ---- Connections that do not answer ---- */
+
+static void begin_big(void)
+{
+    assert_int_equal(bide_http_fetch_init(&f.fetch, f.agent, "GET", "https://server.test/big"), 0);
+    assert_int_equal(world_wait(f.world, bide_http_fetch_send(&f.fetch)), 0);
+    assert_int_equal(f.fetch.response.status, 200);
+}
+
+static void read_big(void)
+{
+    static char body[4096];
+    size_t size = 0;
+    do {
+        assert_int_equal(world_wait(f.world, bide_http_fetch_read(&f.fetch, body, sizeof body)), 0);
+        size += f.fetch.count;
+    } while (f.fetch.count != 0);
+    assert_int_equal(size, BIG);
+    bide_http_fetch_close(&f.fetch);
+}
+
+/* Requests beside f.fetch. */
+static void start_get(struct get *get, const char *url)
+{
+    memset(get->page, 0, sizeof get->page);
+    get->url = url;
+    get->status = 1;
+    bide_spawn(&get->spawned, f.world->context, bide_task_init(&get->task, &get_body));
+}
+
+static int finish_get(struct get *get)
+{
+    bide_event_waiter wait;
+    assert_int_equal(world_wait(f.world, bide_event_wait(&wait, &get->spawned.ended)), 0);
+    return get->status;
+}
+
+static int get_within(const char *url, uint64_t timeout)
+{
+    bide_with_deadline_operation limited;
+    struct get *get = &f.gets[0];
+    return world_wait(f.world, bide_with_timeout(&limited, timeout,
+                                                 bide_http_get(&get->fetch, f.agent, url, get->page, sizeof get->page)));
+}
+
+/* A request without a response, which is cancelled when it has waited for more than a second. */
+static int get_in_vain(void)
+{
+    static bide_stop_source stop;
+    static bide_context context;
+    bide_event_waiter wait;
+    bide_sleep sleep;
+    struct get *get = &f.gets[0];
+    bide_stop_source_init(&stop);
+    context = *f.world->context;
+    context.stop = &stop;
+    get->url = "https://server.test/silent";
+    bide_spawn(&get->spawned, &context, bide_task_init(&get->task, &get_body));
+    assert_int_equal(world_wait(f.world, bide_event_wait(&wait, &f.silent_began)), 0);
+    assert_int_equal(world_wait(f.world, bide_sleep_for(&sleep, UINT64_C(1100000000))), 0);
+    bide_stop_request(&stop);
+    return finish_get(get);
+}
+
+/* As with HTTP/1.1: the connection ends with its request. */
+static void a_connection_whose_only_request_has_timed_out_is_closed(void **state)
+{
+    for (int by_option = 0; by_option < 2; by_option++) {
+        (void)world_of_a_loop(world_of(state));
+        bide_tls_config *client = offering(bide_http2_protocols, false);
+        open_server_for(state, client, bide_http2_protocols, false,
+                        (bide_http_agent_options){.response_timeout = by_option ? 500000000 : 0});
+        use_http2_and_note();
+        int status = by_option ? get("https://server.test/silent") : get_in_vain();
+        assert_int_equal(status, by_option ? -ETIMEDOUT : -ECANCELED);
+        assert_true(bide_event_is_set(&f.destroyed));
+        close_server(client);
+    }
+}
+
+/* A request that was just sent is cancelled: this says nothing about its connection. */
+static void a_connection_whose_request_is_cancelled_at_once_is_kept(void **state)
+{
+    (void)world_of_a_loop(world_of(state));
+    bide_tls_config *client = offering(bide_http2_protocols, false);
+    open_server(state, client, bide_http2_protocols, true);
+    assert_int_equal(get("https://server.test/x"), 0);
+    begin_big();
+    assert_int_equal(get_within("https://server.test/silent", 1), -ETIMEDOUT);
+    start_get(&f.gets[1], "https://server.test/x");
+    assert_int_equal(finish_get(&f.gets[1]), 0);
+    assert_int_equal(f.server.stats.accepted, 1);
+    bide_http_fetch_close(&f.fetch);
+    close_server(client);
+}
+
+/* The connection is dead, and another request holds it. */
+static void a_silent_connection_gets_no_new_requests(void **state)
+{
+    (void)world_of_a_loop(world_of(state));
+    bide_tls_config *client = offering(bide_http2_protocols, false);
+    open_server(state, client, bide_http2_protocols, true);
+    begin_big();
+    f.is_stalled = true;
+    assert_int_equal(get_in_vain(), -ECANCELED);
+    start_get(&f.gets[1], "https://server.test/x");
+    assert_int_equal(finish_get(&f.gets[1]), 0);
+    assert_string_equal(f.gets[1].page, "hello");
+    assert_int_equal(f.server.stats.accepted, 2);
+    bide_http_fetch_close(&f.fetch);
+    close_server(client);
+}
+
+/* So is one on which the body of a response stops. */
+static void a_connection_whose_body_stops_gets_no_new_requests(void **state)
+{
+    bide_with_deadline_operation limited;
+    static char body[BIG];
+    (void)world_of_a_loop(world_of(state));
+    bide_tls_config *client = offering(bide_http2_protocols, false);
+    open_server_for(state, client, bide_http2_protocols, false, (bide_http_agent_options){0});
+    use_http2_and_note();
+    begin_big();
+    f.is_stalled = true;
+    int status;
+    do
+        status = world_wait(f.world, bide_with_timeout(&limited, 1500000000,
+                                                       bide_http_fetch_read(&f.fetch, body, sizeof body)));
+    while (status == 0 && f.fetch.count != 0);
+    assert_int_equal(status, -ETIMEDOUT);
+    assert_false(bide_event_is_set(&f.destroyed));
+    bide_http_fetch_close(&f.fetch);
+    assert_true(bide_event_is_set(&f.destroyed));
+    close_server(client);
+}
+
+/* The server was slow with one request only. */
+static void a_connection_that_answers_again_is_used_again(void **state)
+{
+    (void)world_of_a_loop(world_of(state));
+    bide_tls_config *client = offering(bide_http2_protocols, false);
+    open_server(state, client, bide_http2_protocols, true);
+    begin_big();
+    assert_int_equal(get_in_vain(), -ECANCELED);
+    read_big();
+    start_get(&f.gets[0], "https://server.test/x");
+    assert_int_equal(finish_get(&f.gets[0]), 0);
+    assert_int_equal(f.server.stats.accepted, 1);
+    close_server(client);
+}
+
+/* There may be no other connection: a request waits until the first one answers, or has ended. */
+static void a_request_waits_for_the_only_connection(void **state)
+{
+    (void)world_of_a_loop(world_of(state));
+    bide_tls_config *client = offering(bide_http2_protocols, false);
+    open_server_for(state, client, bide_http2_protocols, true, (bide_http_agent_options){.max_connections = 1});
+    begin_big();
+    f.is_stalled = true;
+    assert_int_equal(get_in_vain(), -ECANCELED);
+    start_get(&f.gets[1], "https://server.test/x");
+    assert_int_equal(get_within("https://server.test/x", 1100000000), -ETIMEDOUT); /* (it waited in line) */
+    assert_int_equal(f.gets[1].status, 1);
+    bide_close(&f.slots[0].connection.socket); /* the server crashes */
+    assert_int_equal(finish_get(&f.gets[1]), 0);
+    assert_string_equal(f.gets[1].page, "hello");
+    assert_int_equal(f.server.stats.accepted, 2);
+    bide_http_fetch_close(&f.fetch);
+    close_server(client);
+}
+
+/* The server allows one stream, and a response that is not read holds it. */
+static void a_wait_for_a_stream_has_no_limit(void **state)
+{
+    bide_sleep sleep;
+    (void)world_of_a_loop(world_of(state));
+    bide_tls_config *client = offering(bide_http2_protocols, false);
+    open_server_with(state, client, bide_http2_protocols, true,
+                     (bide_http_agent_options){.response_timeout = UINT64_C(2000000000)}, 1);
+    begin_big();
+    start_get(&f.gets[0], "https://server.test/x");
+    assert_int_equal(world_wait(f.world, bide_sleep_for(&sleep, UINT64_C(2200000000))), 0);
+    assert_int_equal(f.gets[0].status, 1);
+    read_big();
+    assert_int_equal(finish_get(&f.gets[0]), 0);
+    assert_string_equal(f.gets[0].page, "hello");
+    /* and then the limit counts */
+    begin_big();
+    start_get(&f.gets[0], "https://server.test/silent");
+    assert_int_equal(world_wait(f.world, bide_sleep_for(&sleep, 1)), 0);
+    read_big();
+    assert_int_equal(finish_get(&f.gets[0]), -ETIMEDOUT);
+    assert_int_equal(f.server.stats.accepted, 1);
+    close_server(client);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -780,6 +1052,13 @@ int main(void)
         world_test(a_connection_that_is_cut_is_replaced),
         world_test(requests_are_as_large_as_with_http1),
         world_test(redirects_and_bodies_go_by_http2),
+        world_test(a_connection_whose_only_request_has_timed_out_is_closed),
+        world_test(a_connection_whose_request_is_cancelled_at_once_is_kept),
+        world_test(a_silent_connection_gets_no_new_requests),
+        world_test(a_connection_whose_body_stops_gets_no_new_requests),
+        world_test(a_connection_that_answers_again_is_used_again),
+        world_test(a_request_waits_for_the_only_connection),
+        world_test(a_wait_for_a_stream_has_no_limit),
     };
     return cmocka_run_group_tests(tests, make_everyone, free_everyone);
 }

@@ -195,11 +195,30 @@ void configuration_retain(struct configuration *configuration)
     configuration->references++;
 }
 
+void configuration_enlist(struct configuration *configuration, struct configuration **list)
+{
+    configuration->older = *list;
+    configuration->place = list;
+    if (*list != NULL)
+        (*list)->place = &configuration->older;
+    *list = configuration;
+}
+
+static void leave_list(struct configuration *configuration)
+{
+    if (configuration->place == NULL)
+        return;
+    *configuration->place = configuration->older;
+    if (configuration->older != NULL)
+        configuration->older->place = configuration->place;
+}
+
 void configuration_release(struct configuration *configuration)
 {
     bide_assert(configuration->references > 0);
     if (--configuration->references != 0)
         return;
+    leave_list(configuration);
     struct backend *next_backend;
     struct listen *next_listen;
     for (struct backend *backend = configuration->backends; backend != NULL;

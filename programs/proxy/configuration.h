@@ -162,7 +162,9 @@ struct listen {
 
 struct configuration {
     unsigned references;
-    char *log; /* "off", "stdout", "stderr" or a path */
+    struct configuration *older,
+        **place; /* in a list of those that are used; `place` NULL: in none */
+    char *log;   /* "off", "stdout", "stderr" or a path */
     size_t max_connections;
     uint64_t shutdown_timeout;
     bool splices;
@@ -183,6 +185,9 @@ struct configuration *configuration_read(FILE *file, const char *name,
                                          size_t size);
 
 void configuration_retain(struct configuration *configuration);
+
+/* Adds a configuration to a list, which it leaves when it is freed. */
+void configuration_enlist(struct configuration *configuration, struct configuration **list);
 
 /* Releases a reference. The last release frees the configuration. */
 void configuration_release(struct configuration *configuration);

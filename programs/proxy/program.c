@@ -10,7 +10,8 @@
  *     stays: an HTTP connection closes after its next response (session_is_outdated), or when it was
  *     idle for too long.
  *  3. A connection holds a reference to its configuration. A listener's memory stays until its
- *     server has finished, which is after its connections.
+ *     server has finished, which is after its connections. Connections of older configurations use the HTTP servers
+ *     of these, so all of them are drained when the listener is shut down.
  *
  * All of it runs on the program's loop.
  */
@@ -150,11 +151,15 @@ static void replace_listener(struct listener *listener, struct listener *replace
     bide_server_shut_down(&listener->server, BIDE_FOREVER);
 }
 
-/* Idle HTTP connections end, too. */
+/* Idle HTTP connections end, too: also those of older configurations, which have HTTP servers of their own. */
 static void shut_down_listener(struct listener *listener, uint64_t deadline)
 {
     listener->is_shutting_down = true;
-    http_drain(listener->listen);
+    for (struct configuration *used = listener->program->used; used != NULL; used = used->older) {
+        struct listen *listen = configuration_listen(used, listener->listen->name);
+        if (listen != NULL)
+            http_drain(listen);
+    }
     bide_server_shut_down(&listener->server, deadline);
 }
 
@@ -243,6 +248,7 @@ static void apply_configuration(struct program *program)
         else
             shut_down_listener(listener, BIDE_FOREVER);
     }
+    configuration_enlist(program->next, &program->used);
     log_open(&program->log, program->next->log);
     program->configuration = program->next;
     program->next = NULL;

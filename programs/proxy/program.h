@@ -57,6 +57,7 @@ struct program {
     struct confine *confine;
     const char *monitor; /* NULL: none; see monitoring.h */
     struct configuration *configuration;
+    struct configuration *used; /* it, and older ones that connections use */
     struct listener *listeners;
     struct statistics statistics;
     struct log log;

@@ -546,6 +546,47 @@ def a_new_limit_ends_no_connection_without_a_response():
             client.close()
 
 
+def connections_of_older_configurations_end_with_their_listener():
+    """It ends with the proxy, or by a reload. Before that, reloads leave it as it is."""
+
+    def reload(proxy, text):
+        proxy.configure(text)
+        proxy.signal(signal.SIGHUP)
+        proxy.out.expect("the configuration was reloaded")
+
+    for is_removed in (False, True):
+        with Server() as old, Server(named("newer")) as newer, Server(named("newest")) as newest, \
+                Proxy(configuration(old.name)) as proxy, proxy.client() as busy, proxy.client() as idle:
+            ask(busy)
+            with old.accept() as other:
+                Message(other)
+                other.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nfirst")
+                head = b""
+                while not head.endswith(b"first"):
+                    head += busy.recv(1000)
+                ask(idle)
+                with old.accept() as another:
+                    Message(another)
+                    respond(another, body=b"old")
+                    equal(Message(idle).body, b"old")
+                reload(proxy, configuration(newer.name))
+                with proxy.client() as later:
+                    equal(get(later).body, b"newer")
+                    reload(proxy, configuration(newest.name))
+                    with proxy.client() as latest:
+                        equal(get(latest).body, b"newest")
+                        if is_removed:
+                            reload(proxy, configuration(newest.name).replace("127.0.0.1:0", "127.0.0.2:0"))
+                        else:
+                            proxy.signal(signal.SIGTERM)
+                        for client in (latest, later, idle):
+                            equal(read_all(client), b"")
+                other.sendall(b" last")
+                equal(read_all(busy), b" last")
+            if not is_removed:
+                equal(proxy.wait(), 0)
+
+
 def it_ends_after_the_response_that_is_under_way():
     with Server() as server, Proxy(configuration(server.name)) as proxy:
         with proxy.client() as client, proxy.client() as idle:

@@ -73,7 +73,8 @@ bide_awaiter *bide_socket_pair(bide_io_operation *operation, bide_descriptor *on
  * yet. If no descriptor is to be had (-EMFILE, -ENFILE) the connection goes on waiting. A listener in
  * blocking mode may be put into nonblocking mode, also for other processes that share it.
  * Threads: the loop's. Errors: those of accept(2); -EPIPE (closed meanwhile), -ECANCELED,
- * -ETIMEDOUT. Suspends: if no connection waits. Cancel-safe: yes, none is accepted.
+ * -ETIMEDOUT. Suspends: if no connection waits. Cancel-safe: yes: it ends with a connection, or none
+ * is accepted and accepts elsewhere that share the socket are woken for those that come.
  * Progress: that of the system calls.
  */
 BIDE_MUST_AWAIT

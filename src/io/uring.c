@@ -50,6 +50,11 @@
  *    the kernel finds the entry in neither place, and a cancel has no effect. So a cancel that has found
  *    nothing, of an entry that has not completed, is put in again, a millisecond later. An entry whose call
  *    cannot be interrupted costs one cancel each time.
+ * 11. For a connection the kernel wakes one of the accepts that wait at a listener, which may have other
+ *    numbers and be in other processes. If that one is cancelled before it has accepted, the kernel wakes no
+ *    other, and the connection waits until the next one comes. So an accept that was cancelled, or whose
+ *    listener is closed, is tried once more here, when the kernel has let go of it. A connection from then on
+ *    wakes another. (One that is destroyed has nowhere to put a connection, and is not tried.)
  */
 #define _GNU_SOURCE
 #include "acceptor.h"
@@ -326,6 +331,13 @@ static bool uring_was_interrupted(ptrdiff_t result)
     return result == -EINTR || (result <= -FIRST_RESTART && result >= -LAST_RESTART);
 }
 
+/* An accept that was woken and cancelled takes the connection that no other is woken for: 11. */
+static ptrdiff_t uring_accept_before_end(bide_io_operation *operation)
+{
+    ptrdiff_t accepted = bide_io_call(operation);
+    return accepted >= 0 ? accepted : -ECANCELED;
+}
+
 /* Neither the operation nor a cancel of it is in the ring: it ends, or enters the ring again. */
 static void uring_finish(bide_loop *loop, bide_io_operation *operation, ptrdiff_t result)
 {
@@ -351,6 +363,9 @@ static void uring_finish(bide_loop *loop, bide_io_operation *operation, ptrdiff_
         result &= uring_wanted(operation) | POLLERR | POLLHUP | POLLNVAL;
     }
     unsigned why = operation->state & IO_ENDING_EARLY;
+    if (operation->code == BIDE_IO_ACCEPT && result == -ECANCELED && why != 0 &&
+        (why & IO_FORGETTING) == 0)
+        result = uring_accept_before_end(operation);
     bool no_buffer = result == -ENOBUFS && bide_io_row_of_(operation)->shape == IO_SHAPE_LENT;
     bool falls_back = operation->code == BIDE_IO_SEND_ZERO_COPY &&
                       uring_falls_back_to_copy(loop->uring, operation, (int)result);

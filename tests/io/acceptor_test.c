@@ -6,6 +6,7 @@
 #include "runner.h"
 
 #include <errno.h>
+#include <fcntl.h>
 
 enum { QUEUE = 4, MANY = 40 };
 
@@ -147,6 +148,52 @@ static void waiters_are_served_in_order_of_arrival(void **state)
         bide_close(&accepted[i]);
     }
     end_fixture(f);
+}
+
+/*
+ * Two numbers of one listener, with an accept each: the kernel may wake only the first one for a connection. If that
+ * is ended at this moment, one of the two still has the connection.
+ */
+static void a_connection_at_the_moment_of_an_end_is_not_lost(void **state)
+{
+    static struct runner first, second;
+    static bide_io_operation operations[2];
+    world *w = world_of_the_system(state, "a listener has one number");
+    for (int how = 0; how < WAYS; how++) {
+        if (how == TIME_OUT || how == DESTROY) /* (its moment cannot be chosen; it may take none) */
+            continue;
+        fixture *f = begin_fixture(w);
+        bide_descriptor other, one_of_two;
+        int fd = fcntl(bide_descriptor_fd(&f->listener), F_DUPFD_CLOEXEC, 3);
+        assert_true(fd >= 0);
+        bide_descriptor_init(&other, fd);
+        bide_descriptor_init_closed(&one_of_two);
+        begin(w, &first, bide_accept(&operations[0], &f->listener, &f->accepted, &f->peer));
+        turn(w);
+        begin(w, &second, bide_accept(&operations[1], &other, &one_of_two, NULL));
+        turn(w);
+        connect_one(f);
+        if (how == STOP)
+            call_inside(w, stop, &first);
+        else if (how == STOP_OUTSIDE)
+            stop(&first);
+        else
+            call_inside(w, close_it, &f->listener);
+        int status = end(w, &first);
+        if (status == 0) {
+            check_is(f, 0);
+            stop(&second);
+            assert_int_equal(end(w, &second), -ECANCELED);
+        } else {
+            assert_int_equal(status, how == CLOSE ? -EPIPE : -ECANCELED);
+            assert_false(bide_descriptor_is_open(&f->accepted));
+            assert_int_equal(end(w, &second), 0);
+        }
+        assert_int_equal(bide_descriptor_is_open(&one_of_two), status != 0);
+        bide_close(&one_of_two);
+        bide_close(&other);
+        end_fixture(f);
+    }
 }
 
 static void close_listener(void *fixture)
@@ -307,6 +354,7 @@ int main(void)
         world_test(connections_come_in_order_with_their_peers),
         world_test(a_wait_that_ends_early_loses_nothing),
         world_test(waiters_are_served_in_order_of_arrival),
+        world_test(a_connection_at_the_moment_of_an_end_is_not_lost),
         world_test(a_listener_is_closed_under_it),
         world_test(a_full_queue_stops_the_kernel),
         world_test(kept_connections_are_closed_at_its_end),

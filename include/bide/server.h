@@ -110,6 +110,7 @@ struct bide_server {
     bide_connection *unused; /* slots that have been used, and are free */
     size_t fresh;            /* slots that have not */
     size_t kept;             /* the number of `unused`, if they are the allocator's */
+    size_t max_connections;  /* at this time; under the lock */
     int reserve;             /* a descriptor; or -1 */
     bide_scope scope;
     bide_stop_source accepting;
@@ -159,6 +160,15 @@ bide_awaiter *bide_server_run(bide_server *server);
  * bide_stop_request.
  */
 void bide_server_shut_down(bide_server *server, uint64_t deadline);
+
+/*
+ * Changes how many connections it serves at a time, to `max_connections`: 1 or more, and with `slots` no
+ * more than there are. If it has more already, they all continue, and it accepts no more until there are
+ * fewer. An accept that waits at this time may still bring one connection.
+ * Threads: any, while the server stays, but not in a signal handler. Errors: -EINVAL (0, or more than there
+ * are slots), and nothing has changed. Suspends: never. Progress: blocks, for a moment.
+ */
+int bide_server_set_max_connections(bide_server *server, size_t max_connections);
 
 /*
  * Puts into *counts what it has done.

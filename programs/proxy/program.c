@@ -5,9 +5,8 @@
  *  2. A reload opens the new listeners first. If one fails, they are closed again and nothing
  *     changes. Only after that do the common listeners get the new configuration, and the others are
  *     shut down.
- *     A common listener whose limit of connections has changed is replaced by a new one, which gets its
- *     socket; the connections of the old one count no longer. They continue as those of a listener that
- *     stays: an HTTP connection closes after its next response (session_is_outdated), or when it was
+ *     A common listener also gets a new limit of connections (bide_server_set_max_connections). An HTTP
+ *     connection of the old configuration closes after its next response (session_is_outdated), or when it was
  *     idle for too long.
  *  3. A connection holds a reference to its configuration. A listener's memory stays until its
  *     server has finished, which is after its connections. Connections of older configurations use the HTTP servers
@@ -30,7 +29,6 @@
 #include <bide/sleep.h>
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -84,7 +82,6 @@ static struct listener *create_listener(struct program *program, struct listen *
                                                 .max_connections = listen->max_connections,
                                                 .allocator = &bide_heap}) != 0)
         abort(); /* the options above are valid */
-    listener->max_connections = listen->max_connections;
     listener->server.argument = listener;
     return listener;
 }
@@ -136,21 +133,6 @@ static void start_listener(struct program *program, struct listener *listener)
                         bide_server_run(&listener->server), listener_ended);
 }
 
-/*
- * Accepts no more; HTTP connections end after their next response. If there still is a limit for each
- * client, the replacement gets the clients' buckets. (NULL: accepting has failed at once.)
- */
-static void replace_listener(struct listener *listener, struct listener *replacement)
-{
-    struct clients *clients = listener->clients;
-    if (clients != NULL && replacement != NULL && replacement->clients != NULL) {
-        listener->clients = replacement->clients;
-        replacement->clients = clients;
-    }
-    listener->is_shutting_down = true;
-    bide_server_shut_down(&listener->server, BIDE_FOREVER);
-}
-
 /* Idle HTTP connections end, too: also those of older configurations, which have HTTP servers of their own. */
 static void shut_down_listener(struct listener *listener, uint64_t deadline)
 {
@@ -165,34 +147,14 @@ static void shut_down_listener(struct listener *listener, uint64_t deadline)
 
 /* ---- Applying a configuration: 2 ---- */
 
-/* True if the listener stays with a new configuration. A server cannot change its limit (2). */
-static bool listener_stays(const struct listener *listener, const struct listen *listen)
-{
-    return listen != NULL && listener->max_connections == listen->max_connections &&
-           bide_descriptor_is_open(&listener->server.listener);
-}
-
 /* The next listener to open; NULL: no more. */
 static struct listen *next_to_open(struct program *program)
 {
     struct listen *listen =
         program->opening == NULL ? program->next->listens : program->opening->next;
-    for (; listen != NULL; listen = listen->next) {
-        program->replaced = find_listener(program, listen->name);
-        if (program->replaced == NULL || !listener_stays(program->replaced, listen))
-            break;
-    }
+    while (listen != NULL && find_listener(program, listen->name) != NULL)
+        listen = listen->next;
     return program->opening = listen;
-}
-
-/* Lets the opened listener have the socket of the replaced one. Returns 0 or a negative errno. */
-static int share_socket(struct program *program)
-{
-    int fd = fcntl(bide_descriptor_fd(&program->replaced->server.listener), F_DUPFD_CLOEXEC, 3);
-    if (fd < 0)
-        return -errno;
-    bide_descriptor_init(&program->opened->server.listener, fd);
-    return 0;
 }
 
 static bide_awaiter *open_listener(struct program *program)
@@ -241,12 +203,16 @@ static void apply_configuration(struct program *program)
         if (is_new_listener(program, listener) || listener->is_shutting_down)
             continue;
         struct listen *listen = configuration_listen(program->next, listener->listen->name);
-        if (listener_stays(listener, listen))
-            set_configuration(listener, program->next, listen);
-        else if (listen != NULL)
-            replace_listener(listener, find_listener(program, listen->name));
-        else
+        if (listen == NULL) {
             shut_down_listener(listener, BIDE_FOREVER);
+        } else if (bide_descriptor_is_open(&listener->server.listener)) {
+            set_configuration(listener, program->next, listen);
+            if (bide_server_set_max_connections(&listener->server, listen->max_connections) != 0)
+                abort(); /* it is 1 or more */
+        } else {         /* accepting has failed, and a new one has its address */
+            listener->is_shutting_down = true;
+            bide_server_shut_down(&listener->server, BIDE_FOREVER);
+        }
     }
     configuration_enlist(program->next, &program->used);
     log_open(&program->log, program->next->log);
@@ -402,10 +368,6 @@ bide_coroutine(program_body)
             self->opening = NULL;
             while (self->status == 0 && next_to_open(self) != NULL) {
                 self->opened = create_listener(self, self->opening);
-                if (self->replaced != NULL) {
-                    self->status = share_socket(self);
-                    continue;
-                }
                 bide_await_status(self->status, open_listener(self));
                 /* (while the address is still that of a killed server) */
                 for (self->tries = 1; self->status == -EADDRINUSE && self->tries < LISTEN_TRIES;

@@ -32,7 +32,6 @@ struct listener {
     struct configuration *configuration; /* a reference */
     struct listen *listen;
     bide_server server;
-    size_t max_connections; /* of the server */
     bide_token_bucket bucket;
     struct clients *clients; /* their rates; NULL: no limit so far; kept over reloads */
     bide_branch branch;
@@ -76,7 +75,7 @@ struct program {
     int status;
     struct configuration *next; /* the replacement of `configuration` */
     struct listen *opening;
-    struct listener *opened, *replaced; /* `replaced` gives its socket to `opened`; NULL: none */
+    struct listener *opened;
     bide_io_operation listen;
     bide_sleep pause; /* before it tries to listen again */
     int tries;

@@ -13,14 +13,14 @@
  * 1. A connection's error does not fail the scope. A forward between the two counts the error and
  *    ends with 0, so the other connections continue.
  * 2. The acceptor gets a slot before it accepts. So it never accepts a connection without memory for
- *    it, and the maximum holds.
+ *    it, and the maximum holds; one that is lowered while an accept waits, from the next accept on.
  * 3. The process is out of descriptors: the server closes its reserve descriptor and accepts in its
  *    place. Linux reports the shortage even if no connection is pending, so that accept may wait for
  *    long, at no cost. When a connection arrives, the reserve is opened again. If that fails, the
  *    connection is closed to make room for the reserve, and the server pauses. So while the shortage
  *    lasts, at least one of two consecutive accepts takes a connection or is followed by a pause.
  * 4. No change is missed. The waiter resets `news` before it checks, and each change is followed by a
- *    set: the lock orders changes of the counts; for the acceptor's stop source and the deadline,
+ *    set: the lock orders changes of the counts and of the maximum; for the acceptor's stop source and the deadline,
  *    bide_server_shut_down sets `news` last.
  * 5. bide_server_shut_down stores the deadline before it requests the source and sets the event. The
  *    server loads it after one of the two. So they order the deadline, and its accesses are relaxed.
@@ -46,8 +46,8 @@
 
 int bide_server_init(bide_server *server, const bide_server_options *options)
 {
-    if (options->body == NULL || options->size < sizeof(bide_connection) || options->max_connections == 0 ||
-        (options->slots == NULL && options->allocator == NULL))
+    if (options->body == NULL || options->size < sizeof(bide_connection) ||
+        options->max_connections == 0 || (options->slots == NULL && options->allocator == NULL))
         return -EINVAL;
 #if BIDE_DEBUG
     bide_check_frame_size_(options->body, options->size, "bide_server_options.size",
@@ -62,6 +62,7 @@ int bide_server_init(bide_server *server, const bide_server_options *options)
     server->unused = NULL;
     server->fresh = options->slots != NULL ? options->max_connections : 0;
     server->kept = 0;
+    server->max_connections = options->max_connections;
     server->reserve = -1;
     server->status = 0;
     bide_stop_source_init(&server->accepting);
@@ -76,6 +77,18 @@ void bide_server_shut_down(bide_server *server, uint64_t deadline)
     bide_atomic_store(&server->deadline, deadline, relaxed); /* 5 */
     bide_stop_request(&server->accepting);
     bide_auto_event_set(&server->news);
+}
+
+int bide_server_set_max_connections(bide_server *server, size_t max_connections)
+{
+    if (max_connections == 0 ||
+        (server->options.slots != NULL && max_connections > server->options.max_connections))
+        return -EINVAL;
+    pthread_mutex_lock(&server->lock);
+    server->max_connections = max_connections;
+    pthread_mutex_unlock(&server->lock);
+    bide_auto_event_set(&server->news); /* 4 */
+    return 0;
 }
 
 /* ---- Statistics ---- */
@@ -97,7 +110,10 @@ static size_t server_count_live(bide_server *server)
 
 static bool server_is_full(bide_server *server)
 {
-    return server_count_live(server) == server->options.max_connections;
+    pthread_mutex_lock(&server->lock);
+    bool is_full = server->stats.live >= server->max_connections;
+    pthread_mutex_unlock(&server->lock);
+    return is_full;
 }
 
 void bide_server_get_stats(bide_server *server, bide_server_stats *counts)
@@ -187,7 +203,7 @@ static void server_connection_ended(bide_branch *branch)
     bide_close(&connection->socket);
     pthread_mutex_lock(&server->lock);
     server_return_slot(server, connection);
-    bide_assert(server->stats.live != 0 && server->stats.live <= server->options.max_connections);
+    bide_assert(server->stats.live != 0);
     server->stats.live--;
     pthread_mutex_unlock(&server->lock);
     bide_auto_event_set(&server->news);
@@ -199,7 +215,8 @@ static void server_start_connection(bide_server *server, bide_connection *connec
     pthread_mutex_lock(&server->lock);
     server->stats.accepted++;
     server->stats.live++;
-    bide_assert(server->stats.live <= server->options.max_connections); /* 2 */
+    bide_assert(server->options.slots == NULL ||
+                server->stats.live <= server->options.max_connections); /* 2 */
     pthread_mutex_unlock(&server->lock);
     bide_scope_spawn_in(&server->scope, &connection->branch, &server->scope.context,
                         bide_forward_init(&connection->served, &ops,

@@ -92,7 +92,10 @@ static inline int make_file(int flags)
     snprintf(path, sizeof path, "%s/bide_difference_XXXXXX", directory_of_files);
     int first = mkstemp(path);
     assert_true(first >= 0);
-    assert_int_equal(write(first, pattern, ORIGINAL), ORIGINAL);
+    ssize_t count = write(first, pattern, ORIGINAL);
+    if (count != ORIGINAL)
+        printf("# a file in %s: %s\n", directory_of_files, strerror(errno));
+    assert_int_equal(count, ORIGINAL);
     int fd = open(path, O_RDWR | O_CLOEXEC | flags);
     if (fd < 0 && (flags & O_DIRECT) != 0) /* (not all file systems have it) */
         fd = open(path, O_RDWR | O_CLOEXEC);

@@ -26,7 +26,8 @@ static struct {
 int __wrap_accept4(int fd, struct sockaddr *address, socklen_t *length, int flags);
 int __wrap_accept4(int fd, struct sockaddr *address, socklen_t *length, int flags)
 {
-    __atomic_fetch_add(&accepts.calls, 1, __ATOMIC_RELAXED); /* (called by the threads of several loops) */
+    __atomic_fetch_add(&accepts.calls, 1,
+                       __ATOMIC_RELAXED); /* (called by the threads of several loops) */
     int error = accepts.errors[accepts.next];
     if (error != 0) {
         accepts.next++;
@@ -54,8 +55,9 @@ static struct {
     unsigned ended;
     unsigned cut; /* of those, cancelled */
     unsigned max_live;
-    bool fails;       /* connections end with an error. */
-    bool is_stubborn; /* a stubborn connection that is cancelled keeps waiting for data that does not arrive */
+    bool fails; /* connections end with an error. */
+    bool
+        is_stubborn; /* a stubborn connection that is cancelled keeps waiting for data that does not arrive */
 } echoes;
 
 static bide_event never;
@@ -237,6 +239,55 @@ static void no_more_than_the_bound_are_accepted(void **state)
     bide_close(&f->clients[1]);
     assert_int_equal(hear(f, 3), 5);
     assert_int_equal(echoes.max_live, 2);
+    shut_down_and_end(f);
+}
+
+static void the_number_of_connections_can_be_changed(void **state)
+{
+    fixture *f = serve(state, SLOTS);
+    assert_int_equal(bide_server_set_max_connections(&f->server, 0), -EINVAL);
+    assert_int_equal(bide_server_set_max_connections(&f->server, SLOTS + 1), -EINVAL);
+    assert_int_equal(bide_server_set_max_connections(&f->server, 2), 0);
+    for (int i = 0; i < 4; i++) {
+        begin_client(f, i);
+        say(f, i);
+    }
+    assert_int_equal(hear(f, 0), 5);
+    assert_int_equal(hear(f, 1), 5);
+    turn(f);
+    assert_int_equal(f->server.stats.accepted, 2);
+    assert_int_equal(bide_server_set_max_connections(&f->server, 3),
+                     0); /* it is full, and learns of it */
+    assert_int_equal(hear(f, 2), 5);
+    turn(f);
+    assert_int_equal(f->server.stats.accepted, 3);
+    /* less than there are: all continue, and three have to end before the next */
+    assert_int_equal(bide_server_set_max_connections(&f->server, 1), 0);
+    for (int i = 0; i < 2; i++) {
+        bide_close(&f->clients[i]);
+        turn(f);
+        assert_int_equal(f->server.stats.live, 2 - i);
+        assert_int_equal(f->server.stats.accepted, 3);
+    }
+    talk(f, 2);
+    bide_close(&f->clients[2]);
+    assert_int_equal(hear(f, 3), 5);
+    assert_int_equal(f->server.stats.accepted, 4);
+    shut_down_and_end(f);
+}
+
+/* An accept that waits may bring one connection more. */
+static void a_lower_number_counts_from_the_next_accept_on(void **state)
+{
+    fixture *f = serve(state, SLOTS);
+    begin_client(f, 0);
+    talk(f, 0);
+    turn(f);
+    assert_int_equal(bide_server_set_max_connections(&f->server, 1), 0);
+    for (int i = 1; i < 4; i++)
+        begin_client(f, i);
+    turn(f);
+    assert_in_range(f->server.stats.accepted, 1, 2);
     shut_down_and_end(f);
 }
 
@@ -1036,8 +1087,10 @@ static void several_threads_share_an_address(void **state)
     (void)world_of_the_system(state, "needs one loop a thread");
     bide_address_ip(&address, "127.0.0.1", 0);
     for (int i = 0; i < THREADS; i++) {
-        bide_server_options options = {
-            .body = &quiet_body, .size = sizeof **memory, .max_connections = SHARED, .slots = memory[i]};
+        bide_server_options options = {.body = &quiet_body,
+                                       .size = sizeof **memory,
+                                       .max_connections = SHARED,
+                                       .slots = memory[i]};
         assert_int_equal(bide_server_init(&shards[i].server, &options), 0);
         shards[i].address = i == 0 ? &address : &shards[0].bound;
         bide_event_init(&shards[i].listening, false);
@@ -1077,6 +1130,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         world_test(each_client_is_served_and_counted),
         world_test(no_more_than_the_bound_are_accepted),
+        world_test(the_number_of_connections_can_be_changed),
+        world_test(a_lower_number_counts_from_the_next_accept_on),
         world_test(an_error_of_a_connection_ends_that_alone),
         cmocka_unit_test(invalid_options_are_rejected),
         world_test(an_invalid_listener_is_reported),

@@ -207,12 +207,12 @@ def a_page_that_becomes_a_listener_has_its_limit():
                     clients.append(socket.create_connection(("127.0.0.1", port), timeout=PATIENCE))
                     equal(clients[-1].recv(1), b"x")
 
-            for limit, count in (("", 70), ("max-connections 200", 80), ("max-connections 3", 3)):
+            for limit, count in (("", 70), ("max-connections 200", 80), ("max-connections 153", 3)):
                 proxy.configure(f'listen 127.0.0.1:{port}\nmode tcp\nto web\n{limit}\nlisten {more}')
                 proxy.signal(signal.SIGHUP)
                 proxy.out.expect("the configuration was reloaded")
                 served(count)
-            # the fourth is accepted only when one of the three has ended; a later one at the other listener before it
+            # one more is accepted only when one of them has ended; a later one at the other listener before it
             waiting = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)
             clients.append(waiting)
             clients.append(proxy.client())

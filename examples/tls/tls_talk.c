@@ -5,12 +5,14 @@
  *
  * The server must have a certificate for HOST, or NAME, of one of the authorities, or of the
  * system's. At the end of its input, the client ends its output, and prints data until the server
- * ends its output too. With --times it connects that many times in sequence, and prints for each
- * connection whether a session was resumed; the input goes to the last one.
+ * ends its output too. It continues to receive if the server takes no more, and reports that at
+ * the end. With --times it connects that many times in sequence, and prints for each connection whether
+ * a session was resumed; the input goes to the last one.
  */
 #include <bide/bide.h>
 #include <bide/tls.h>
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +26,13 @@ struct copier {
     bide_copy_operation copy;
     bide_writer_operation end;
     char buffer[BUFFER];
+};
+
+/* Sends. `status` is that of a server that takes no more, which is reported last. */
+struct sender {
+    bide_task task;
+    struct copier copier;
+    int status;
 };
 
 /* Copies from one stream to another until the end of input, and then ends the output. */
@@ -53,10 +62,22 @@ static struct talker {
     bide_connect_by_name_operation connect;
     bide_tls tls;
     bide_tls_handshake handshake;
-    struct copier sending, receiving;
+    struct sender sending;
+    struct copier receiving;
     bide_scope scope;
     bide_branch branches[2];
 } talker;
+
+/* A server that takes no more may have said why, so receiving continues. */
+bide_coroutine(sender_body)
+{
+    bide_begin(sender_body, struct sender * self);
+    bide_await_status(self->status, copy(&self->copier, bide_file_stream(&talker.input),
+                                         bide_tls_stream(&talker.tls)));
+    if (self->status < 0 && self->status != -EPIPE && self->status != -ECONNRESET)
+        bide_return(self->status);
+    bide_end();
+}
 
 bide_coroutine(talker_body)
 {
@@ -71,16 +92,17 @@ bide_coroutine(talker_body)
         bide_scope_init(&self->scope, bide_this_frame());
         if (self->times > 1)
             bide_scope_spawn(&self->scope, &self->branches[0],
-                             bide_stream_shutdown_output(&self->sending.writer.operation,
-                                                    bide_tls_stream(&self->tls)));
+                             bide_stream_shutdown_output(&self->sending.copier.writer.operation,
+                                                         bide_tls_stream(&self->tls)));
         else
             bide_scope_spawn(&self->scope, &self->branches[0],
-                             copy(&self->sending, bide_file_stream(&self->input),
-                                  bide_tls_stream(&self->tls)));
-        bide_scope_spawn(&self->scope, &self->branches[1],
-                         copy(&self->receiving, bide_tls_stream(&self->tls),
-                              bide_file_stream(&self->output)));
+                             bide_task_init(&self->sending.task, &sender_body));
+        bide_scope_spawn(
+            &self->scope, &self->branches[1],
+            copy(&self->receiving, bide_tls_stream(&self->tls), bide_file_stream(&self->output)));
         bide_try(bide_scope_join(&self->scope));
+        if (self->sending.status < 0)
+            bide_return(self->sending.status);
         bide_tls_close(&self->tls);
         if (self->times <= 1)
             break;

@@ -165,8 +165,14 @@ serve --cert second.pem --key second.key --clients authority.pem
 "$talk_program" localhost "$port" --authorities authority.pem --cert client.pem --key client.key <text >out 2>errors &&
     cmp text out
 check 'a client that proves itself' $?
-"$talk_program" localhost "$port" --authorities authority.pem <text >out 2>errors
-grep -q 'alert certificate required' errors
+# (several times: the server closes the connection while the client still sends)
+said=0
+for _ in 1 2 3 4 5 6 7 8 9 10; do
+    "$talk_program" localhost "$port" --authorities authority.pem <text >out 2>errors
+    grep -q 'alert certificate required' errors || break
+    said=$((said + 1))
+done
+[ "$said" -eq 10 ]
 check 'a client without a certificate' $?
 converse text openssl s_client -connect "127.0.0.1:$port" -cert client.pem -key client.key -quiet -no_ign_eof
 cmp text out

@@ -142,6 +142,15 @@ class Screen:
     def is_as_before(self):
         return termios.tcgetattr(self.slave) == self.before and not self.is_other and self.has_cursor
 
+    def comes_back(self):
+        """Waits until the terminal is as before. The kernel hands output on by a thread of its own, so what a program has
+        written last may come after its end."""
+        limit = time.monotonic() + PATIENCE
+        while not self.is_as_before():
+            if not self.step(limit):
+                return False
+        return True
+
     def close(self):
         try:
             os.kill(self.process, signal.SIGKILL)

@@ -227,7 +227,7 @@ def the_screen_shows_the_groups_and_what_is_chosen():
         screen.wait_for("STANDS   how long", "any key: back")
         screen.type("xq")
         assert screen.wait() == 0
-        assert screen.is_as_before()
+        assert screen.comes_back()
 
 
 @test
@@ -261,7 +261,7 @@ def narrow_terminals_have_fewer_columns():
         screen.set_size(120, 24)
         screen.wait_for(r"TASKS STATE   STANDS  BUSY RUNS/s WAKE/s TASK", r"30 waiting .*waiter_body .*bide_event_wait")
         screen.type("q")
-        assert screen.wait() == 0 and screen.is_as_before()
+        assert screen.wait() == 0 and screen.comes_back()
 
 
 @test
@@ -274,7 +274,7 @@ def it_fits_every_size():
                 assert screen.text().splitlines()[0].startswith("bide-top"), screen.text()
         screen.wait_for("waiter_body")
         screen.type("q")
-        assert screen.wait() == 0 and screen.is_as_before()
+        assert screen.wait() == 0 and screen.comes_back()
 
 
 @test
@@ -308,7 +308,7 @@ def the_terminal_is_as_it_was_after_every_end():
                 ended = os.WIFSIGNALED(status) and os.WTERMSIG(status) == number
                 # a sanitizer exits in its own way
                 assert ended or number in (signal.SIGSEGV, signal.SIGABRT) and status != 0, (number, status)
-                assert screen.is_as_before(), number
+                assert screen.comes_back(), number
 
 
 @test
@@ -319,12 +319,12 @@ def it_may_be_stopped_and_goes_on():
                 screen.wait_for("waiter_body")
                 stop(screen)
                 assert os.WIFSTOPPED(screen.wait(os.WUNTRACED))
-                assert screen.is_as_before()
+                assert screen.comes_back()
                 screen.signal(signal.SIGCONT)
                 screen.wait_for("waiter_body", "q quit")
                 assert screen.is_other
                 screen.type("q")
-                assert screen.wait() == 0 and screen.is_as_before()
+                assert screen.wait() == 0 and screen.comes_back()
 
 
 @test
@@ -336,7 +336,7 @@ def a_program_that_ends_meanwhile_is_told_of():
         screen.wait_for("the program has ended", "waiter_body")
         screen.type("\r")
         screen.type("q")
-        assert screen.wait() == 0 and screen.is_as_before()
+        assert screen.wait() == 0 and screen.comes_back()
 
 
 @test

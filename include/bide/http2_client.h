@@ -58,8 +58,9 @@ typedef struct bide_http2_client_options {
     uint64_t max_body; /* bytes of a response; a tunnel has no limit. 0: no limit */
     uint32_t max_idle_frames; /* that may come without a response, or a part of one. 0: 1000 */
     uint64_t ping_after;      /* without input, a PING is sent. 0: 30 s; BIDE_FOREVER: never */
-    uint64_t ping_timeout;    /* without input after a PING, the connection ends. 0: 15 s */
-    uint64_t idle_timeout;    /* without requests, the connection ends. 0: it stays */
+    uint64_t
+        ping_timeout; /* without input after a PING, the connection ends. 0: 15 s; BIDE_FOREVER: it stays */
+    uint64_t idle_timeout; /* without requests, the connection ends. 0: it stays */
 } bide_http2_client_options;
 
 typedef struct bide_http2_client bide_http2_client;

@@ -122,10 +122,10 @@ static void http2_client_take_leave(bide_http2_client *client)
 }
 
 /* Gathers output. Returns 0 or a negative errno. */
-static int http2_client_output_gather(bide_http2_client *client, uint64_t now)
+static int http2_client_output_gather(bide_http2_client *client, const bide_context *context)
 {
     if (client->error == 0)
-        bide_http2_client_start_waiting_(client, now); /* 4 */
+        bide_http2_client_start_waiting_(client, context); /* 4 */
     if (client->is_going_away && client->open == 0)
         http2_client_take_leave(client);
     while (HTTP2_OUTPUT - client->output_size >= HTTP2_FRAME) {
@@ -156,7 +156,7 @@ bide_coroutine(http2_client_writer_body)
 {
     bide_begin(http2_client_writer_body, bide_http2_client_task_ * self);
     for (;;) {
-        self->status = http2_client_output_gather(self->client, bide_now(bide_this_context()));
+        self->status = http2_client_output_gather(self->client, bide_this_context());
         if (self->status == 0 && self->client->output_size == 0)
             self->status = http2_client_output_status(self->client);
         if (self->status < 0)
@@ -173,6 +173,15 @@ bide_coroutine(http2_client_writer_body)
 }
 
 /* ---- The reader ---- */
+
+/* The watcher may be waiting for the PING's deadline, which is too late for the next PING. */
+static void http2_client_end_ping(bide_http2_client *client)
+{
+    if (client->ping_deadline == BIDE_FOREVER)
+        return;
+    client->ping_deadline = BIDE_FOREVER;
+    bide_auto_event_set(&client->nudge);
+}
 
 static int http2_client_input_feed(bide_http2_client *client, size_t size)
 {
@@ -195,8 +204,8 @@ bide_coroutine(http2_client_reader_body)
             break;
         self->client->input_at = bide_now(bide_this_context());
         self->client->is_doubted = false; /* (its requests start after the next lines) */
-        if (self->client->error == 0)     /* (otherwise it is the end's) */
-            self->client->ping_deadline = BIDE_FOREVER;
+        if (self->client->error == 0)     /* (otherwise the deadline is the end's) */
+            http2_client_end_ping(self->client);
         self->status = http2_client_input_feed(self->client, size);
         if (self->status < 0)
             bide_return(self->status);
@@ -214,6 +223,13 @@ static uint64_t http2_client_ping_at(const bide_http2_client *client)
     if (client->ping_deadline != BIDE_FOREVER)
         return client->ping_deadline;
     return client->is_doubted ? 0 : http_later(client->input_at, client->options.ping_after);
+}
+
+/* A PING is under way until bytes arrive, also if they have no limit: BIDE_FOREVER would be that there is none. */
+static uint64_t http2_client_pong_until(const bide_http2_client *client, uint64_t now)
+{
+    uint64_t until = http_later(now, client->options.ping_timeout);
+    return until < BIDE_FOREVER ? until : BIDE_FOREVER - 1;
 }
 
 /* 5 */
@@ -240,7 +256,7 @@ static int http2_client_watch(bide_http2_client *client, uint64_t now, uint64_t 
             return client->error;
         if (client->ping_deadline != BIDE_FOREVER)
             return -ETIMEDOUT;
-        client->ping_deadline = http_later(now, client->options.ping_timeout);
+        client->ping_deadline = http2_client_pong_until(client, now);
         bide_http2_client_note_(client,
                                 nghttp2_submit_ping(client->session, NGHTTP2_FLAG_NONE, NULL));
     }

@@ -54,7 +54,7 @@ void bide_http2_client_fail_(bide_http2_client *client, int error);
 void bide_http2_client_go_away_(bide_http2_client *client);
 
 /* Submits the requests that wait, as long as there are streams for them. */
-void bide_http2_client_start_waiting_(bide_http2_client *client, uint64_t now);
+void bide_http2_client_start_waiting_(bide_http2_client *client, const bide_context *context);
 
 /* Ends a request that is waiting or active; nghttp2 does not know it any more. `error`: 0, or why. */
 void bide_http2_request_end_(bide_http2_request *request, int error);

@@ -21,6 +21,7 @@
 #include "client.h"
 
 #include "bide/coroutine.h"
+#include "bide/sleep.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -299,7 +300,7 @@ int bide_http2_request_set_body(bide_http2_request *request, const void *data, s
 /* ---- Streams ---- */
 
 /* Submits a request. Returns false if there are no streams any more. */
-static bool http2_request_submit(bide_http2_request *request, uint64_t now)
+static bool http2_request_submit(bide_http2_request *request, const bide_context *context)
 {
     bide_http2_client *client = request->client;
     nghttp2_data_provider body = {.source = {.ptr = NULL},
@@ -316,21 +317,21 @@ static bool http2_request_submit(bide_http2_request *request, uint64_t now)
     bide_http2_requests_add_(&client->active, request);
     request->state = HTTP2_REQUEST_ACTIVE;
     request->id = id;
-    request->started_at = now;
+    request->started_at = bide_now(context);
     http2_request_free_pairs(request); /* 1 */
     request->field_count = 0;
     request->text_size = 0;
     return true;
 }
 
-void bide_http2_client_start_waiting_(bide_http2_client *client, uint64_t now)
+void bide_http2_client_start_waiting_(bide_http2_client *client, const bide_context *context)
 {
     uint32_t max = nghttp2_session_get_remote_settings(client->session,
                                                        NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS);
     if (max > client->options.max_streams)
         max = client->options.max_streams;
     while (!client->is_doubted && client->waiting.first != NULL && client->active.count < max)
-        if (!http2_request_submit(client->waiting.first, now))
+        if (!http2_request_submit(client->waiting.first, context))
             bide_http2_client_go_away_(client);
 }
 

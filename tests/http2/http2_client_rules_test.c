@@ -349,6 +349,12 @@ static void a_silent_connection_is_pinged(void **state)
     assert_int_equal(talk3_run(&one), 0);
     assert_int_equal(job->status, -ETIMEDOUT);
     assert_int_equal(one.pings, 0);
+    /* without a limit to wait for the answer, one PING is sent, and another one after the server's next bytes */
+    one.options.ping_after = 10 * SECOND;
+    one.options.ping_timeout = BIDE_FOREVER;
+    assert_int_equal(talk3_run(&one), 0);
+    assert_int_equal(job->status, -ETIMEDOUT);
+    assert_int_equal(one.pings, 2);
 }
 
 /* Bytes at random, behind a start that is right, end every request, and leave nothing behind. */

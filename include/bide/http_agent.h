@@ -330,15 +330,18 @@ typedef struct bide_http_agent_http2 {
     /* Has each response of 1xx reported before it is gone: `response` is that one. After `start`. NULL: never. */
     void (*set_informational)(void *request, void (*called)(void *argument), void *argument);
 
-    /* When the request got its stream, by bide_now; BIDE_FOREVER: it waits for one. NULL: `recv` starts it at once. */
+    /* When the request got its stream, by bide_now; BIDE_FOREVER: it waits for one. */
     uint64_t (*started_at)(const void *request);
 
     /*
      * A response, or a part of one, did not come in time. Asks the server for a sign of life. Until something arrives,
-     * is_doubted is true, and no request is started. Both may be NULL: then requests are started all the same.
+     * is_doubted is true, and no request is started.
      */
     void (*doubt)(void *client);
     bool (*is_doubted)(const void *client);
+
+    /* When something arrived last, by bide_now, or when `run` began. */
+    uint64_t (*heard_at)(const void *client);
 } bide_http_agent_http2;
 
 /*
@@ -368,9 +371,11 @@ void bide_http_agent_set_http2(bide_http_agent *agent, const bide_http_agent_htt
  *
  * Timeouts. Each connection has connect_timeout; a wait for another request's connection does not count. Each request,
  * also one that follows a redirect or is sent again, has response_timeout, with the time to send its body. Requests that
- * wait for the same first connection share its timeout. Reading a body has no limit of the agent's. Neither has a wait
- * in line: for a connection (max_connections), or by HTTP/2 until the server allows one more stream. A deadline
- * around bide_http_fetch_send covers these waits.
+ * wait for the same first connection share its timeout, unless a connection that was doubted has answered meanwhile. Reading a body has no limit of the agent's. Neither has a wait
+ * in line: for a connection (max_connections), or by HTTP/2 for a stream. A request gets one when the server allows one
+ * more and has taken what was sent before on the connection. A server that takes nothing and sends nothing loses the
+ * connection after 45 s, which ends these waits; one that takes nothing but sends does not. A deadline around
+ * bide_http_fetch_send covers all of these.
  *
  * Retries. A server may close a connection that it has kept, while a request is on its way. If the
  * connection was used before, nothing of a response has come, and the method is idempotent (GET, HEAD,
@@ -385,9 +390,9 @@ void bide_http_agent_set_http2(bide_http_agent *agent, const bide_http_agent_htt
  * request opens a connection and the others wait for it: they share it, or its error, or open connections of
  * their own for HTTP/1.1. A request that the server has not processed is sent again, whatever its method, three
  * times at most.
- * A connection is doubted when a request on it reached response_timeout, or was cancelled after it had waited for the
- * server for a second or longer. If no other request uses it, it is closed with that request. Otherwise a PING is
- * sent. Until something arrives from the server, new requests use another connection, and the requests in progress go
+ * A connection is doubted when a request on it reached response_timeout, or was cancelled, after nothing had come for a
+ * second, for it or for any other request of the connection; after half of response_timeout if that was reached and is
+ * shorter. If no other request uses it, it is closed with that request. Otherwise a PING is sent. Until something arrives from the server, new requests use another connection, and the requests in progress go
  * on. If there may be no further connection, new requests wait for that, or for the end of the connection: 15 s
  * without an answer.
  *

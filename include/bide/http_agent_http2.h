@@ -145,6 +145,11 @@ BIDE_INLINE bool bide_http_agent_http2_is_doubted_(const void *client)
     return ((const bide_http2_client *)client)->is_doubted;
 }
 
+BIDE_INLINE uint64_t bide_http_agent_http2_heard_at_(const void *client)
+{
+    return ((const bide_http2_client *)client)->input_at;
+}
+
 /*
  * The agent speaks HTTP/2 with servers that choose it. Before the agent's first request.
  * Threads: the loop's. Progress: wait-free.
@@ -170,6 +175,7 @@ BIDE_INLINE void bide_http_agent_use_http2(bide_http_agent *agent)
         &bide_http_agent_http2_started_at_,
         &bide_http_agent_http2_doubt_,
         &bide_http_agent_http2_is_doubted_,
+        &bide_http_agent_http2_heard_at_,
     };
     bide_http_agent_set_http2(agent, &table);
 }

@@ -29,10 +29,15 @@
  * 7. While it is not known that an origin speaks HTTP/1.1 alone, and there is no session, connections are opened
  *    by one fetch at a time, which has the turn. A fetch that waited for the turn while an attempt failed shares
  *    its error, also that of connect_timeout. An attempt that was cancelled, or ended by a deadline of its fetch's,
- *    is no failure: the next fetch tries.
+ *    is no failure: the next fetch tries. Before a fetch fails so, it looks for a session again: one that was doubted
+ *    may have answered.
  * 8. A fetch that waited in vain doubts its session before it leaves. A doubted session starts no request until bytes
  *    have arrived, which ends the doubt, so a request that joins it waits in its line. Without users it is destroyed:
  *    nothing would be lost but the connection.
+ * 9. A session has a connection of the pool exactly until has_ended. So with as many such sessions as the pool has
+ *    connections, no fetch can open another one. With fewer, each other connection is being opened (7), or is of
+ *    HTTP/1.1, or no one's. None of these waits for a doubted session, so a fetch that waits for the turn or for the
+ *    pool does not either. pool.taken would also count the connection that the fetch itself has just opened.
  */
 #define _GNU_SOURCE
 #include "bide/http_agent.h"
@@ -305,8 +310,7 @@ static bide_awaiter *http_link_open(bide_connection_acquire_operation *taking,
 
 static bool http_session_is_doubted(const http_session *session)
 {
-    const bide_http_agent_http2 *http2 = session->origin->agent->http2;
-    return http2->is_doubted != NULL && http2->is_doubted(session->client);
+    return session->origin->agent->http2->is_doubted(session->client);
 }
 
 /* Destroys the sessions that are not used and have ended or are doubted; with `all`, every one. */
@@ -351,11 +355,16 @@ bide_coroutine_of(http_session_type, http_session_body)
     bide_end();
 }
 
-/* The newest session that takes requests. One that is doubted is used only if no further connection is allowed: 8 */
+/*
+ * The newest session that takes requests. One that is doubted is used only if no further connection is allowed, which
+ * is so if the sessions that have not ended have all of them: 8, 9
+ */
 static http_session *http_origin_find_session(const http_origin *origin)
 {
     http_session *doubted = NULL;
+    size_t connections = 0;
     for (http_session *session = origin->sessions; session != NULL; session = session->next) {
+        connections += !session->has_ended;
         if (session->has_ended || !origin->agent->http2->is_usable(session->client))
             continue;
         if (!http_session_is_doubted(session))
@@ -363,7 +372,7 @@ static http_session *http_origin_find_session(const http_origin *origin)
         if (doubted == NULL)
             doubted = session;
     }
-    return origin->pool.taken == origin->pool.max ? doubted : NULL;
+    return connections == origin->pool.max ? doubted : NULL;
 }
 
 /* Makes a session of a connection, which is the session's if this returns 0. */
@@ -1035,15 +1044,20 @@ static bool http_fetch_has_timed_out(const bide_http_fetch *fetch)
            bide_with_deadline_passed(&fetch->connecting.limited);
 }
 
-static void http_fetch_note_failure(bide_http_fetch *fetch)
+/* No connection could be opened. Returns 0 if there is a session now. */
+static int http_fetch_note_failure(bide_http_fetch *fetch)
 {
     fetch->reason = fetch->connecting.reason;
     if (!fetch->has_turn || fetch->status == -ECANCELED ||
         (fetch->status == -ETIMEDOUT && !http_fetch_has_timed_out(fetch)))
-        return;
+        return fetch->status;
     fetch->origin->failure = fetch->status;
     fetch->origin->failure_reason = fetch->reason;
     fetch->origin->failures++;
+    if (http_fetch_join_session(fetch) < 0)
+        return fetch->status;
+    fetch->reason = "";
+    return 0;
 }
 
 /* Gets a connection or a session for a fetch that has entered its origin. */
@@ -1054,16 +1068,16 @@ bide_coroutine(http_fetch_connect_body)
         self->fetch->failures = self->fetch->origin->failures;
         bide_try(bide_mutex_lock(&self->fetch->turn, &self->fetch->origin->turn));
         self->fetch->has_turn = true;
-        if (self->fetch->failures != self->fetch->origin->failures) {
-            self->fetch->reason = self->fetch->origin->failure_reason;
-            bide_return(self->fetch->origin->failure);
-        }
-        if (self->fetch->origin->is_http1) /* (as an earlier one has found) */
-            http_fetch_release_turn(self->fetch);
     }
     self->fetch->status = http_fetch_join_session(self->fetch);
     if (self->fetch->status != -ENOENT)
         bide_return(self->fetch->status);
+    if (self->fetch->has_turn && self->fetch->failures != self->fetch->origin->failures) {
+        self->fetch->reason = self->fetch->origin->failure_reason;
+        bide_return(self->fetch->origin->failure);
+    }
+    if (self->fetch->origin->is_http1) /* (as an earlier one has found) */
+        http_fetch_release_turn(self->fetch);
     self->fetch->connecting.is_limited = false;
     self->fetch->connecting.reason = "";
     bide_await_status(self->fetch->status, bide_connection_pool_acquire(
@@ -1071,7 +1085,7 @@ bide_coroutine(http_fetch_connect_body)
     if (self->fetch->status == 0)
         self->fetch->status = http_fetch_use_connection(self->fetch, bide_this_context());
     else
-        http_fetch_note_failure(self->fetch);
+        self->fetch->status = http_fetch_note_failure(self->fetch);
     bide_return(self->fetch->status);
     bide_finally();
     http_fetch_release_turn(self->fetch);
@@ -1116,8 +1130,7 @@ static char *http_fetch_raw(const bide_http_fetch *fetch)
 static void http_fetch_start_clock(bide_http_fetch *fetch, const bide_context *context)
 {
     uint64_t timeout = fetch->agent->options.response_timeout;
-    uint64_t now = timeout != 0 || fetch->session != NULL ? bide_now(context) : 0;
-    fetch->since = now;
+    uint64_t now = timeout != 0 ? bide_now(context) : 0;
     fetch->until = timeout != 0 && timeout < BIDE_FOREVER - now ? now + timeout : BIDE_FOREVER;
 }
 
@@ -1141,8 +1154,7 @@ static bool http_fetch_was_cancelled(const bide_http_fetch *fetch)
  */
 static bool http_fetch_waits_on(bide_http_fetch *fetch, const bide_context *context)
 {
-    if (fetch->session == NULL || fetch->agent->http2->started_at == NULL ||
-        fetch->status != -ETIMEDOUT || http_fetch_was_cancelled(fetch))
+    if (fetch->session == NULL || fetch->status != -ETIMEDOUT || http_fetch_was_cancelled(fetch))
         return false;
     uint64_t now = bide_now(context), at = fetch->agent->http2->started_at(fetch->request);
     uint64_t from = at != BIDE_FOREVER ? at : now, timeout = fetch->agent->options.response_timeout;
@@ -1150,21 +1162,35 @@ static bool http_fetch_waits_on(bide_http_fetch *fetch, const bide_context *cont
     return fetch->until > now;
 }
 
-/* The session is doubted if a wait for the server was in vain: 8 */
+/* A fetch that waits for bytes of the server's begins to. */
+static void http_fetch_start_wait(bide_http_fetch *fetch, const bide_context *context)
+{
+    if (fetch->session != NULL)
+        fetch->since = bide_now(context);
+}
+
+/*
+ * The session is doubted if a wait for the server was in vain, and nothing came for any other request either: for a
+ * second, or for half of response_timeout if that has passed and is shorter: 8
+ */
 static void http_fetch_note_silence(const bide_http_fetch *fetch, const bide_context *context)
 {
-    const uint64_t patience = UINT64_C(1000000000);
     const bide_http_agent_http2 *http2 = fetch->agent->http2;
-    if (fetch->session == NULL || http2->doubt == NULL || fetch->session->has_ended ||
+    if (fetch->session == NULL || fetch->session->has_ended ||
         (fetch->status != -ETIMEDOUT && fetch->status != -ECANCELED))
         return;
-    uint64_t since = fetch->since;
-    if (fetch->state == HTTP_FETCH_SENDING && http2->started_at != NULL)
-        since = http2->started_at(fetch->request);
-    if (since == BIDE_FOREVER ||
-        (http_fetch_was_cancelled(fetch) && bide_now(context) - since < patience))
+    uint64_t patience = UINT64_C(1000000000), timeout = fetch->agent->options.response_timeout;
+    uint64_t since =
+        fetch->state == HTTP_FETCH_SENDING ? http2->started_at(fetch->request) : fetch->since;
+    uint64_t heard_at = http2->heard_at(fetch->session->client);
+    if (since == BIDE_FOREVER) /* (it waited for a stream) */
         return;
-    http2->doubt(fetch->session->client);
+    if (heard_at > since)
+        since = heard_at;
+    if (!http_fetch_was_cancelled(fetch) && timeout / 2 < patience)
+        patience = timeout / 2;
+    if (bide_now(context) - since >= patience)
+        http2->doubt(fetch->session->client);
 }
 
 /* ---- Sending ---- */
@@ -1316,10 +1342,9 @@ bide_coroutine(http_fetch_read_body)
     if (self->state != HTTP_FETCH_SENT || (self->connection == NULL && self->session == NULL) ||
         self->out_size == 0)
         bide_return(-EINVAL);
-    if (self->session != NULL)
-        self->since = bide_now(bide_this_context());
     self->until = BIDE_FOREVER;
     if (self->inflate == NULL) {
+        http_fetch_start_wait(self, bide_this_context());
         bide_await_status(self->status, http_fetch_read_some(self, self->out, self->out_size));
         self->count = http_fetch_read_count(self);
         http_fetch_note_silence(self, bide_this_context());
@@ -1331,6 +1356,7 @@ bide_coroutine(http_fetch_read_body)
             self->state = HTTP_FETCH_SPOILT;
         if (self->status != 0)
             bide_return(self->status > 0 ? 0 : self->status);
+        http_fetch_start_wait(self, bide_this_context());
         bide_await_status(self->status,
                           http_fetch_read_some(self, http_fetch_raw(self), HTTP_AGENT_RAW));
         self->raw = (bide_slice){http_fetch_raw(self), http_fetch_read_count(self)};

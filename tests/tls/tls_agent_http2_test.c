@@ -77,7 +77,14 @@ static struct {
     bool is_stalled; /* the server's first connection sends nothing more */
     bide_event never;
     bide_event silent_began;
-    bide_event destroyed; /* a connection of HTTP/2 was, by table_that_counts */
+    bide_event destroyed; /* a connection of HTTP/2 was; of use_http2_and_note, as the next ones */
+    const void *first;          /* HTTP/2 client */
+    unsigned started_on_first;  /* requests */
+    bool first_is_doubted;      /* the agent takes it so */
+    bool hears_nothing;         /* each connection is as if nothing had ever come */
+    bool hears_now;             /* each connection is as if something had just come */
+    bool is_patient;            /* each request is as if it waited for a stream */
+    bide_event waited;          /* response_timeout has passed for a request that waits for a stream */
     unsigned cuts; /* so often the server ends a connection, instead of a response to "/cut" */
     struct get {
         bide_task task;
@@ -314,21 +321,56 @@ static void destroy_and_note(void *client)
     bide_event_set(&f.destroyed);
 }
 
-/* HTTP/2 as bide_http_agent_use_http2 has it, with a note of each connection's end. */
+static int open_and_note(void *client, bide_stream stream, const bide_http_agent_http2_options *options)
+{
+    if (f.first == NULL)
+        f.first = client;
+    return bide_http_agent_http2_open_(client, stream, options);
+}
+
+static int start_and_note(void *request, void *client, const char *method, const char *target, const char *authority)
+{
+    f.started_on_first += client == f.first;
+    return bide_http_agent_http2_start_(request, client, method, target, authority);
+}
+
+static uint64_t started_at_or_wait(const void *request)
+{
+    uint64_t at = bide_http_agent_http2_started_at_(request);
+    if (!f.is_patient)
+        return at;
+    if (at == BIDE_FOREVER)
+        bide_event_set(&f.waited);
+    return BIDE_FOREVER;
+}
+
+static bool is_doubted_or_told(const void *client)
+{
+    return (f.first_is_doubted && client == f.first) || bide_http_agent_http2_is_doubted_(client);
+}
+
+static uint64_t heard_at_or_told(const void *client)
+{
+    return f.hears_nothing ? 0 : f.hears_now ? bide_now(f.world->context) : bide_http_agent_http2_heard_at_(client);
+}
+
+/* HTTP/2 as bide_http_agent_use_http2 has it, with notes, and with answers that a test sets. */
 static void use_http2_and_note(void)
 {
     static const bide_http_agent_http2 table = {
         sizeof(bide_http2_client),         sizeof(bide_http_agent_http2_request_),
-        &bide_http_agent_http2_open_,      &bide_http_agent_http2_run_,
+        &open_and_note,                    &bide_http_agent_http2_run_,
         &bide_http_agent_http2_is_usable_, &destroy_and_note,
-        &bide_http_agent_http2_start_,     &bide_http_agent_http2_add_,
+        &start_and_note,                   &bide_http_agent_http2_add_,
         &bide_http_agent_http2_set_body_,  &bide_http_agent_http2_recv_,
         &bide_http_agent_http2_read_,      &bide_http_agent_http2_response_,
         &bide_http_agent_http2_count_,     &bide_http_agent_http2_close_,
-        &bide_http_agent_http2_set_informational_, &bide_http_agent_http2_started_at_,
-        &bide_http_agent_http2_doubt_,     &bide_http_agent_http2_is_doubted_,
+        &bide_http_agent_http2_set_informational_, &started_at_or_wait,
+        &bide_http_agent_http2_doubt_,     &is_doubted_or_told,
+        &heard_at_or_told,
     };
     bide_event_init(&f.destroyed, false);
+    bide_event_init(&f.waited, false);
     bide_http_agent_set_http2(f.agent, &table);
 }
 
@@ -857,6 +899,12 @@ static void read_big(void)
     bide_http_fetch_close(&f.fetch);
 }
 
+static void yield_once(void)
+{
+    bide_sleep sleep;
+    assert_int_equal(world_wait(f.world, bide_sleep_for(&sleep, 1)), 0);
+}
+
 /* Requests beside f.fetch. */
 static void start_get(struct get *get, const char *url)
 {
@@ -895,7 +943,9 @@ static int get_in_vain(void)
     get->url = "https://server.test/silent";
     bide_spawn(&get->spawned, &context, bide_task_init(&get->task, &get_body));
     assert_int_equal(world_wait(f.world, bide_event_wait(&wait, &f.silent_began)), 0);
-    assert_int_equal(world_wait(f.world, bide_sleep_for(&sleep, UINT64_C(1100000000))), 0);
+    do /* (the answer to the client's settings may come after the request) */
+        assert_int_equal(world_wait(f.world, bide_sleep_for(&sleep, UINT64_C(1100000000))), 0);
+    while (bide_now(f.world->context) - bide_http_agent_http2_heard_at_(f.first) < UINT64_C(1000000000));
     bide_stop_request(&stop);
     return finish_get(get);
 }
@@ -909,6 +959,7 @@ static void a_connection_whose_only_request_has_timed_out_is_closed(void **state
         open_server_for(state, client, bide_http2_protocols, false,
                         (bide_http_agent_options){.response_timeout = by_option ? 500000000 : 0});
         use_http2_and_note();
+        f.hears_nothing = by_option; /* (also the answer to the client's settings, which may be late) */
         int status = by_option ? get("https://server.test/silent") : get_in_vain();
         assert_int_equal(status, by_option ? -ETIMEDOUT : -ECANCELED);
         assert_true(bide_event_is_set(&f.destroyed));
@@ -921,7 +972,8 @@ static void a_connection_whose_request_is_cancelled_at_once_is_kept(void **state
 {
     (void)world_of_a_loop(world_of(state));
     bide_tls_config *client = offering(bide_http2_protocols, false);
-    open_server(state, client, bide_http2_protocols, true);
+    open_server_for(state, client, bide_http2_protocols, false, (bide_http_agent_options){0});
+    use_http2_and_note();
     assert_int_equal(get("https://server.test/x"), 0);
     begin_big();
     assert_int_equal(get_within("https://server.test/silent", 1), -ETIMEDOUT);
@@ -937,7 +989,8 @@ static void a_silent_connection_gets_no_new_requests(void **state)
 {
     (void)world_of_a_loop(world_of(state));
     bide_tls_config *client = offering(bide_http2_protocols, false);
-    open_server(state, client, bide_http2_protocols, true);
+    open_server_for(state, client, bide_http2_protocols, false, (bide_http_agent_options){0});
+    use_http2_and_note();
     begin_big();
     f.is_stalled = true;
     assert_int_equal(get_in_vain(), -ECANCELED);
@@ -959,7 +1012,7 @@ static void a_connection_whose_body_stops_gets_no_new_requests(void **state)
     open_server_for(state, client, bide_http2_protocols, false, (bide_http_agent_options){0});
     use_http2_and_note();
     begin_big();
-    f.is_stalled = true;
+    f.is_stalled = f.hears_nothing = true;
     int status;
     do
         status = world_wait(f.world, bide_with_timeout(&limited, 1500000000,
@@ -977,7 +1030,8 @@ static void a_connection_that_answers_again_is_used_again(void **state)
 {
     (void)world_of_a_loop(world_of(state));
     bide_tls_config *client = offering(bide_http2_protocols, false);
-    open_server(state, client, bide_http2_protocols, true);
+    open_server_for(state, client, bide_http2_protocols, false, (bide_http_agent_options){0});
+    use_http2_and_note();
     begin_big();
     assert_int_equal(get_in_vain(), -ECANCELED);
     read_big();
@@ -992,7 +1046,8 @@ static void a_request_waits_for_the_only_connection(void **state)
 {
     (void)world_of_a_loop(world_of(state));
     bide_tls_config *client = offering(bide_http2_protocols, false);
-    open_server_for(state, client, bide_http2_protocols, true, (bide_http_agent_options){.max_connections = 1});
+    open_server_for(state, client, bide_http2_protocols, false, (bide_http_agent_options){.max_connections = 1});
+    use_http2_and_note();
     begin_big();
     f.is_stalled = true;
     assert_int_equal(get_in_vain(), -ECANCELED);
@@ -1010,24 +1065,116 @@ static void a_request_waits_for_the_only_connection(void **state)
 /* The server allows one stream, and a response that is not read holds it. */
 static void a_wait_for_a_stream_has_no_limit(void **state)
 {
+    bide_event_waiter wait;
     bide_sleep sleep;
     (void)world_of_a_loop(world_of(state));
     bide_tls_config *client = offering(bide_http2_protocols, false);
-    open_server_with(state, client, bide_http2_protocols, true,
-                     (bide_http_agent_options){.response_timeout = UINT64_C(2000000000)}, 1);
+    open_server_with(state, client, bide_http2_protocols, false, (bide_http_agent_options){.response_timeout = 100000000}, 1);
+    use_http2_and_note();
+    f.is_patient = true; /* (so these requests have no limit, however slow this machine is) */
     begin_big();
     start_get(&f.gets[0], "https://server.test/x");
-    assert_int_equal(world_wait(f.world, bide_sleep_for(&sleep, UINT64_C(2200000000))), 0);
+    assert_int_equal(world_wait(f.world, bide_event_wait(&wait, &f.waited)), 0);
     assert_int_equal(f.gets[0].status, 1);
     read_big();
     assert_int_equal(finish_get(&f.gets[0]), 0);
     assert_string_equal(f.gets[0].page, "hello");
     /* and then the limit counts */
     begin_big();
+    f.is_patient = false;
     start_get(&f.gets[0], "https://server.test/silent");
     assert_int_equal(world_wait(f.world, bide_sleep_for(&sleep, 1)), 0);
     read_big();
     assert_int_equal(finish_get(&f.gets[0]), -ETIMEDOUT);
+    assert_int_equal(f.server.stats.accepted, 1);
+    close_server(client);
+}
+
+/* A response that is not read, on a connection that is doubted until a test says otherwise. */
+static void begin_on_a_doubted_connection(void **state, bide_tls_config *client, bide_http_agent_options options)
+{
+    open_server_for(state, client, bide_http2_protocols, false, options);
+    use_http2_and_note();
+    begin_big();
+    f.first_is_doubted = true;
+    f.started_on_first = 0;
+}
+
+/* The connection that is opened counts for max_connections, but it is no reason to wait for the silent one. */
+static void a_connection_that_is_opened_replaces_a_silent_one(void **state)
+{
+    (void)world_of_a_loop(world_of(state));
+    bide_tls_config *client = offering(bide_http2_protocols, false);
+    begin_on_a_doubted_connection(state, client, (bide_http_agent_options){.max_connections = 2});
+    start_get(&f.gets[0], "https://server.test/x");
+    while (f.server.stats.accepted != 2) /* (the second request begins in the middle of the first one's connecting) */
+        yield_once();
+    start_get(&f.gets[1], "https://server.test/x");
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(finish_get(&f.gets[i]), 0);
+        assert_string_equal(f.gets[i].page, "hello");
+    }
+    assert_int_equal(f.started_on_first, 0);
+    assert_int_equal(f.server.stats.accepted, 2);
+    f.first_is_doubted = false;
+    read_big();
+    close_server(client);
+}
+
+/* With all connections in doubt, requests wait in the line of one. */
+static void silent_connections_are_not_more_than_allowed(void **state)
+{
+    (void)world_of_a_loop(world_of(state));
+    bide_tls_config *client = offering(bide_http2_protocols, false);
+    begin_on_a_doubted_connection(state, client, (bide_http_agent_options){.max_connections = 1});
+    start_get(&f.gets[0], "https://server.test/x");
+    assert_int_equal(finish_get(&f.gets[0]), 0);
+    assert_int_equal(f.started_on_first, 1);
+    assert_int_equal(f.server.stats.accepted, 1);
+    f.first_is_doubted = false;
+    read_big();
+    close_server(client);
+}
+
+/* A silent connection answers while another one is opened in vain: requests use it, and the failure is not theirs. */
+static void a_failure_to_connect_is_not_shared_if_a_connection_answers(void **state)
+{
+    (void)world_of_a_loop(world_of(state));
+    bide_tls_config *client = offering(bide_http2_protocols, false);
+    begin_on_a_doubted_connection(state, client, (bide_http_agent_options){0});
+    f.is_silent = true; /* (the next connections' proxy) */
+    for (int i = 0; i < GETS; i++)
+        start_get(&f.gets[i], "https://server.test/x");
+    while (f.server.stats.accepted != 2)
+        yield_once();
+    f.first_is_doubted = false;
+    bide_close(&f.slots[1].connection.socket);
+    for (int i = 0; i < GETS; i++) {
+        assert_int_equal(finish_get(&f.gets[i]), 0);
+        assert_string_equal(f.gets[i].page, "hello");
+        assert_string_equal(f.gets[i].fetch.reason, "");
+    }
+    assert_int_equal(f.started_on_first, GETS);
+    assert_int_equal(f.server.stats.accepted, 2);
+    read_big();
+    close_server(client);
+}
+
+/* A request that was cancelled late, beside others that have got bytes. */
+static void a_connection_that_delivers_to_others_is_kept(void **state)
+{
+    (void)world_of_a_loop(world_of(state));
+    bide_tls_config *client = offering(bide_http2_protocols, false);
+    open_server_for(state, client, bide_http2_protocols, false, (bide_http_agent_options){0});
+    use_http2_and_note();
+    f.hears_now = true;
+    assert_int_equal(get_in_vain(), -ECANCELED);
+    assert_false(bide_event_is_set(&f.destroyed));
+    uint64_t before = bide_http_agent_http2_heard_at_(f.first);
+    start_get(&f.gets[1], "https://server.test/x");
+    assert_int_equal(finish_get(&f.gets[1]), 0);
+    assert_true(bide_http_agent_http2_heard_at_(f.first) > before);
+    assert_int_equal(f.started_on_first, 2);
     assert_int_equal(f.server.stats.accepted, 1);
     close_server(client);
 }
@@ -1059,6 +1206,10 @@ int main(void)
         world_test(a_connection_that_answers_again_is_used_again),
         world_test(a_request_waits_for_the_only_connection),
         world_test(a_wait_for_a_stream_has_no_limit),
+        world_test(a_connection_that_is_opened_replaces_a_silent_one),
+        world_test(silent_connections_are_not_more_than_allowed),
+        world_test(a_failure_to_connect_is_not_shared_if_a_connection_answers),
+        world_test(a_connection_that_delivers_to_others_is_kept),
     };
     return cmocka_run_group_tests(tests, make_everyone, free_everyone);
 }

@@ -16,6 +16,13 @@ from http_messages import configuration, Message, respond, web, named, ask, get,
 # ---- Messages ----
 
 
+def more_of(connection, size=1):
+    """The next bytes. The other side does not close before them."""
+    data = connection.recv(size)
+    check(data != b"", "the connection was closed")
+    return data
+
+
 def requests_and_responses_come_as_they_are():
     seen = []
 
@@ -167,24 +174,24 @@ def pieces_are_not_held_back():
             head = Message(other, has_body=False)
             got = b""
             while b"a" not in got:
-                got += other.recv(1)
+                got += more_of(other)
             for letter in b"bcd":
                 client.sendall(b"1\r\n%c\r\n" % letter)
                 while bytes([letter]) not in got:
-                    got += other.recv(1)
+                    got += more_of(other)
             client.sendall(b"0\r\n\r\n")
             while not got.endswith(b"0\r\n\r\n"):
-                got += other.recv(1)
+                got += more_of(other)
             other.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nA\r\n")
             answer = b""
             for letter in b"ABCD":
                 while bytes([letter]) not in answer.split(b"\r\n\r\n", 1)[-1]:
-                    answer += client.recv(1)
+                    answer += more_of(client)
                 if letter != b"D"[0]:
                     other.sendall(b"1\r\n%c\r\n" % (letter + 1))
             other.sendall(b"0\r\n\r\n")
             while not answer.endswith(b"0\r\n\r\n"):
-                answer += client.recv(1)
+                answer += more_of(client)
             check(head.line.startswith("POST"))
 
 
@@ -193,25 +200,25 @@ def pieces_are_not_held_back_by_half_a_line():
     with Server() as server, Proxy(configuration(server.name)) as proxy, proxy.client() as client:
         client.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r")
         with server.accept() as other:
-            got = other.recv(1)
+            got = more_of(other)
             while not got.endswith(b"1\r\na\r\n"):
-                got += other.recv(1)
+                got += more_of(other)
             client.sendall(b"\n3\r\nbcd\r\n2")
             while not got.endswith(b"3\r\nbcd\r\n"):
-                got += other.recv(1)
+                got += more_of(other)
             client.sendall(b"\r\nef\r\n0\r\n\r\n")
             while not got.endswith(b"2\r\nef\r\n0\r\n\r\n"):
-                got += other.recv(1)
+                got += more_of(other)
             other.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nA\r")
-            answer = client.recv(1)
+            answer = more_of(client)
             while not answer.endswith(b"1\r\nA\r\n"):
-                answer += client.recv(1)
+                answer += more_of(client)
             other.sendall(b"\n2\r\nBC\r\n0")
             while not answer.endswith(b"2\r\nBC\r\n"):
-                answer += client.recv(1)
+                answer += more_of(client)
             other.sendall(b"\r\n\r\n")
             while not answer.endswith(b"0\r\n\r\n"):
-                answer += client.recv(1)
+                answer += more_of(client)
 
 
 def a_head_is_not_held_back():
@@ -225,9 +232,9 @@ def a_head_is_not_held_back():
                 equal(status_of(Message(client, has_body=False)), 200)
                 rest = {b"3\r\n\r\n": b"abc", b"d\r\n\r\n": b"3\r\nabc\r\n0\r\n\r\n"}
                 other.sendall(rest.get(head[-5:], b"\nabc\r\n0\r\n\r\n"))
-                answer = client.recv(1)
+                answer = more_of(client)
                 while b"abc" not in answer:
-                    answer += client.recv(1)
+                    answer += more_of(client)
 
 
 def responses_without_a_length_are_passed_on():
@@ -563,7 +570,7 @@ def connections_of_older_configurations_end_with_their_listener():
                 other.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nfirst")
                 head = b""
                 while not head.endswith(b"first"):
-                    head += busy.recv(1000)
+                    head += more_of(busy, 1000)
                 ask(idle)
                 with old.accept() as another:
                     Message(another)

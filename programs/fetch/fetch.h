@@ -23,6 +23,8 @@
 #include <bide/tls.h>
 #endif
 
+#include <sys/stat.h>
+
 enum { MAX_URL = BIDE_HTTP_FETCH_URL, MAX_NAME = 512, MAX_SUM = 64, MAX_PATH = 4096 };
 
 struct options {
@@ -93,6 +95,15 @@ struct paths {
 /* Errors: -ENAMETOOLONG. */
 int paths_init(struct paths *paths, const struct fetch *fetch, const struct transfer *transfer);
 
+/*
+ * A regular file with one name, of this user's or the superuser's. Another user could change the others, or has put them
+ * there to have something else written or read.
+ */
+bool partial_is_own(const struct stat *about);
+
+/* The same file, with the same content. */
+bool partial_is_same(const struct stat *one, const struct stat *other);
+
 /* ---- digest.c ---- */
 
 struct digest {
@@ -112,6 +123,8 @@ struct worker {
     bide_http_fetch http; /* the request of this try */
     struct paths paths;
     bide_descriptor file; /* the part, while it is open */
+    struct stat loaded;   /* the part that transfer->present was taken from */
+    bool was_replaced;    /* `file` is another one */
     struct digest digest;
     uint64_t summed;      /* bytes of the part in the digest */
     bool is_saved;        /* the file `origin` exists */

@@ -28,6 +28,19 @@ int paths_init(struct paths *paths, const struct fetch *fetch, const struct tran
     return status;
 }
 
+bool partial_is_own(const struct stat *about)
+{
+    return S_ISREG(about->st_mode) && about->st_nlink == 1 &&
+           (about->st_uid == geteuid() || about->st_uid == 0);
+}
+
+bool partial_is_same(const struct stat *one, const struct stat *other)
+{
+    return one->st_dev == other->st_dev && one->st_ino == other->st_ino &&
+           one->st_size == other->st_size && one->st_mtim.tv_sec == other->st_mtim.tv_sec &&
+           one->st_mtim.tv_nsec == other->st_mtim.tv_nsec;
+}
+
 /*
  * Returns the line at *at without its newline, and moves *at behind it. Returns NULL if there is no
  * whole line.
@@ -55,6 +68,7 @@ static void adopt_part(struct worker *worker, struct transfer *transfer, char *t
         return;
     strcpy(transfer->validator, validator);
     transfer->present = transfer->resumed = (uint64_t)about->st_size;
+    worker->loaded = *about;
     worker->is_saved = true;
 }
 
@@ -71,7 +85,7 @@ async int partial_load(struct worker *worker, struct transfer *transfer)
     status = await bide_stat(&file, &about);
     if (status == -ECANCELED)
         return status;
-    if (status < 0 || (about.st_uid != geteuid() && about.st_uid != 0))
+    if (status < 0 || !partial_is_own(&about))
         return 0; /* another user could name any file's origin */
     long count = await bide_read_at(&file, worker->buffer, MAX_URL + sizeof transfer->validator, 0);
     if (count < 0)

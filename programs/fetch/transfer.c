@@ -224,41 +224,80 @@ async int drain_body(struct fetch *fetch, struct worker *worker)
 
 /* ---- Bodies ---- */
 
+/* Opens the part or creates it. Errors: those of files, -EAGAIN (another process does the same). */
+async int open_or_create_part(struct worker *worker, bool *is_new)
+{
+    *is_new = false;
+    int status = await bide_open(&worker->file, worker->paths.part, O_RDWR | O_NOFOLLOW, 0);
+    if (status != -ENOENT)
+        return status;
+    status = await bide_open(&worker->file, worker->paths.part,
+                             O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0666);
+    *is_new = status == 0;
+    return status == -EEXIST ? -EAGAIN : status;
+}
+
 /*
- * A link that another user has put there leads to a file that is not the part. And another user's file could be
- * changed by that user while it is downloaded.
+ * Locks the part against other processes. Its last holder may have renamed or removed it before that: the lock is of
+ * use only if the path still leads to the file. Returns 0 or a negative errno: -EAGAIN if it does not.
  */
+static int lock_part(struct worker *worker)
+{
+    struct stat locked, named;
+    int fd = bide_descriptor_fd(&worker->file);
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0)
+        return errno == EWOULDBLOCK ? -EBUSY : -errno;
+    if (fstat(fd, &locked) != 0)
+        return -errno;
+    if (lstat(worker->paths.part, &named) != 0)
+        return errno == ENOENT ? -EAGAIN : -errno;
+    if (locked.st_dev != named.st_dev || locked.st_ino != named.st_ino)
+        return -EAGAIN;
+    worker->was_replaced = !partial_is_same(&locked, &worker->loaded);
+    return 0;
+}
+
 static bool is_own_file(int fd)
 {
     struct stat about;
-    return fstat(fd, &about) == 0 && S_ISREG(about.st_mode) && about.st_nlink == 1 &&
-           about.st_uid == geteuid();
+    return fstat(fd, &about) == 0 && partial_is_own(&about);
 }
 
-/* Opens the part, once in a transfer, and locks it against other processes. */
-async int open_part(struct worker *worker, struct transfer *transfer)
+/* Opens and locks the part. If that fails, it is closed, and not removed. Returns -EAGAIN if it has to be tried again. */
+async int open_part_once(struct worker *worker, struct transfer *transfer)
 {
-    if (bide_descriptor_is_open(&worker->file))
-        return 0;
-    bool is_new = false; /* (on some file systems a new file is another user's) */
-    int status = await bide_open(&worker->file, worker->paths.part, O_RDWR | O_NOFOLLOW, 0);
-    if (status == -ENOENT) {
-        status = await bide_open(&worker->file, worker->paths.part,
-                                 O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0666);
-        is_new = status == 0;
-    }
+    bool is_new; /* (on some file systems a new file is another user's) */
+    int status = await open_or_create_part(worker, &is_new);
+    if (status == -EAGAIN)
+        return status;
     if (status < 0)
         return file_failed(worker, transfer, status);
     if (!is_new && !is_own_file(bide_descriptor_fd(&worker->file))) {
-        bide_close(&worker->file); /* (and is not removed) */
+        bide_close(&worker->file);
         return fail_permanently(worker, transfer, "%s: not a file of its own", worker->paths.part);
     }
-    if (flock(bide_descriptor_fd(&worker->file), LOCK_EX | LOCK_NB) == 0)
+    status = lock_part(worker);
+    if (status < 0)
+        bide_close(&worker->file);
+    if (status == -EBUSY)
+        return fail_permanently(worker, transfer, "%s: locked by another process",
+                                worker->paths.part);
+    return status < 0 && status != -EAGAIN ? file_failed(worker, transfer, status) : status;
+}
+
+/* Opens the part, once in a transfer. */
+async int open_part(struct worker *worker, struct transfer *transfer)
+{
+    enum { ATTEMPTS = 10 };
+    if (bide_descriptor_is_open(&worker->file))
         return 0;
-    int error = errno;
-    bide_close(&worker->file); /* the part belongs to the other process */
-    return fail_permanently(worker, transfer, "%s: %s", worker->paths.part,
-                            error == EWOULDBLOCK ? "locked by another process" : strerror(error));
+    for (unsigned i = 0; i < ATTEMPTS; i++) {
+        int status = await open_part_once(worker, transfer);
+        if (status != -EAGAIN)
+            return status;
+    }
+    return fail_permanently(worker, transfer, "%s: replaced by other processes all the time",
+                            worker->paths.part);
 }
 
 static bool has_sum(const struct fetch *fetch, const struct transfer *transfer)
@@ -270,6 +309,7 @@ static bool has_sum(const struct fetch *fetch, const struct transfer *transfer)
 async int empty_part(struct fetch *fetch, struct worker *worker, struct transfer *transfer)
 {
     transfer->present = transfer->resumed = worker->summed = 0;
+    worker->was_replaced = false;
     int status = 0;
     struct stat about;
     if (has_sum(fetch, transfer) && digest_start(&worker->digest) < 0)
@@ -420,6 +460,8 @@ async int try_once(struct fetch *fetch, struct worker *worker, struct transfer *
         try await open_part(worker, transfer);
     if (code == 200)
         return await receive_whole(fetch, worker, transfer);
+    if ((code == 206 || code == 416) && transfer->present > 0 && worker->was_replaced)
+        return start_over(transfer, "another process has changed the partial file");
     if (code == 206 && transfer->present > 0)
         return await receive_rest(fetch, worker, transfer);
     if (code == 416)
@@ -494,7 +536,8 @@ async int transfer_run(struct fetch *fetch, struct worker *worker, struct transf
 {
     bide_descriptor_init_closed(&worker->file);
     worker->summed = 0;
-    worker->is_saved = false;
+    worker->is_saved = worker->was_replaced = false;
+    memset(&worker->loaded, 0, sizeof worker->loaded);
     defer bide_close(&worker->file);
     defer digest_free(&worker->digest);
     transfer->started_at = bide_platform.now();

@@ -339,6 +339,30 @@ def test_kept_connection_that_has_ended(directory):
     holds(directory, *map(str, range(20)))
 
 
+def test_a_part_that_is_replaced_begins_anew(directory):
+    """Between the request for the rest and its response, another process puts another file there, or removes it."""
+    part = os.path.join(directory, "a.part")
+    for replaces in True, False:
+        def behave(self, path, turn):
+            if turn == 1:
+                self.cut(CONTENT, 300_000, ETag='"1"')
+                return
+            if turn == 2:
+                os.unlink(part)
+                if replaces:
+                    with open(part, "wb") as file:
+                        file.write(b"x" * 300_000)
+            self.give(CONTENT, '"1"')
+        with Server(behave) as server:
+            fetch(directory, server.url("/a"), "--tries", "1", status=1)
+            done = fetch(directory, server.url("/a"), "--resume", "--tries", "2", *SUMS)
+            assert server.ranges("/a") == [(None, None), ("bytes=300000-", '"1"'), (None, None)], server.ranges("/a")
+            assert not SUMS or done.stdout.split()[0] == hashlib.sha256(CONTENT).hexdigest()
+        holds(directory, "a")
+        assert content(directory, "a") == CONTENT
+        os.unlink(os.path.join(directory, "a"))
+
+
 def test_part_of_another_process(directory):
     with Server(lambda self, path, turn: self.give(CONTENT, '"1"')) as server:
         with open(os.path.join(directory, "a.part"), "wb") as part:

@@ -124,7 +124,8 @@ typedef struct bide_http_fetch {
     unsigned redirects; /* that were followed */
     bool is_decoded;    /* the body was compressed, and is read as it was before */
     bool is_http2;      /* the response came by HTTP/2 */
-    const char *reason; /* if TLS has failed: why, in words that stay; otherwise "" */
+    const char *
+        reason; /* if TLS has failed, or a variable names no proxy: why, in words that stay; otherwise "" */
     char url[BIDE_HTTP_FETCH_URL]; /* of the last request: where the response comes from */
 
     /*
@@ -177,8 +178,8 @@ typedef struct bide_http_fetch {
  * Makes an agent and puts it in *agent. `options` is copied; NULL: all 0. It reads the environment: no
  * other thread may change that at the same time.
  * Only proxies of "http" are supported. An option may be too large for any memory.
- * Threads: the loop's. Errors: -EINVAL (of a proxy's URL, or such an option), -EPROTONOSUPPORT (another proxy),
- * -EMSGSIZE (a proxy's URL is too long), -ENOTSUP (without llhttp), -ENOMEM, those of bide_names_create.
+ * Threads: the loop's. Errors: -EINVAL (of the option `proxy`, or such an option), -EPROTONOSUPPORT (another proxy),
+ * -EMSGSIZE (its URL is too long), -ENOTSUP (without llhttp), -ENOMEM, those of bide_names_create.
  * Progress: blocks for a moment at most.
  */
 int bide_http_agent_create(bide_http_agent **agent, const bide_http_agent_options *options);
@@ -221,7 +222,8 @@ int bide_http_fetch_set_body(bide_http_fetch *fetch, const void *data, size_t si
  * bide_http_client_recv; -EINVAL (it was sent before), -ELOOP (too many redirects), -EPERM (a redirect
  * from "https" to "http"), -ETIMEDOUT (also: a timeout of the agent's options), -EPROTONOSUPPORT (a redirect to "https", without TLS), -EBADMSG (also: a
  * redirect to what is no URL, or has a user), -ECONNREFUSED (also: the proxy refuses the tunnel),
- * -EMSGSIZE (also: a URL or the request's head is too long), -ENOMEM. Suspends: if the server has not
+ * -EMSGSIZE (also: a URL or the request's head is too long), -ENOMEM; -EINVAL, -EPROTONOSUPPORT, -EMSGSIZE (also: the
+ * environment's proxy for this URL is not one; `reason` names the variable). Suspends: if the server has not
  * answered. Cancel-safe: no, the request may have been sent; the connection is closed.
  * Progress: that of the network.
  */
@@ -402,7 +404,8 @@ void bide_http_agent_set_http2(bide_http_agent *agent, const bide_http_agent_htt
  * Proxies. http_proxy and https_proxy name a proxy, "http://user:password@host:port", for the URLs of either
  * scheme; no_proxy lists hosts without one ("*", addresses, and domains, which include those below them, each
  * with a port or without). Names in capitals count if the others are not set; HTTP_PROXY does not in a CGI
- * program, where it is a field of the request. "https" goes through a tunnel (CONNECT). Programs that run
+ * program, where it is a field of the request. "https" goes through a tunnel (CONNECT). If a variable names no proxy, the
+ * requests that would use it fail, and no others. Programs that run
  * with more rights than their caller ignore all of these.
  *
  * Sources: RFC 9110, 8.4, 9.2.2 and 15.4; RFC 9112, 3.2.2 and 9.3.

@@ -484,9 +484,9 @@ static void http_agent_trim(bide_http_agent *agent)
     }
 }
 
-static http_origin *http_agent_find_origin(bide_http_agent *agent, const bide_http_url *url)
+static http_origin *http_agent_find_origin(bide_http_agent *agent, const bide_http_url *url,
+                                           const http_proxy *proxy)
 {
-    const http_proxy *proxy = bide_http_proxy_for_(&agent->proxies, url);
     http_origin **at = &agent->origins;
     while (*at != NULL && !http_origin_is_for(*at, url, proxy))
         at = &(*at)->next;
@@ -708,7 +708,12 @@ int bide_http_fetch_set_body(bide_http_fetch *fetch, const void *data, size_t si
 /* Begins to use the origin of fetch->parsed: 3 */
 static int http_fetch_enter(bide_http_fetch *fetch)
 {
-    http_origin *origin = http_agent_find_origin(fetch->agent, &fetch->parsed);
+    const http_proxy *proxy = bide_http_proxy_for_(&fetch->agent->proxies, &fetch->parsed);
+    if (proxy != NULL && proxy->problem != NULL) {
+        fetch->reason = proxy->problem;
+        return proxy->status;
+    }
+    http_origin *origin = http_agent_find_origin(fetch->agent, &fetch->parsed, proxy);
     if (origin == NULL)
         return -ENOMEM;
     origin->users++;

@@ -165,6 +165,9 @@ bool bide_http_is_excepted_(const char *list, const bide_http_url *url)
 
 /* ---- The environment ---- */
 
+#define PROXY_PROBLEM(name) \
+    "the environment variable " name " is not the URL of a proxy, such as http://proxy:3128"
+
 /* A variable that is not empty, or NULL. */
 static const char *proxy_variable(const char *name)
 {
@@ -172,25 +175,29 @@ static const char *proxy_variable(const char *name)
     return value != NULL && value[0] != '\0' ? value : NULL;
 }
 
+/* Reads the proxy from a variable, if that is set. `problem`: if it names none. */
+static bool proxy_read(http_proxy *proxy, const char *name, const char *problem)
+{
+    const char *value = proxy_variable(name);
+    if (value == NULL)
+        return false;
+    proxy->status = bide_http_proxy_parse_(proxy, value);
+    proxy->problem = proxy->status < 0 ? problem : NULL;
+    return true;
+}
+
 int bide_http_proxies_read_(http_proxies *proxies)
 {
-    const char *plain = proxy_variable("http_proxy"), *secure = proxy_variable("https_proxy");
     const char *except = proxy_variable("no_proxy");
-    int status = 0;
-    if (plain == NULL && getenv("REQUEST_METHOD") == NULL)
-        plain = proxy_variable("HTTP_PROXY");
-    if (secure == NULL)
-        secure = proxy_variable("HTTPS_PROXY");
     if (except == NULL)
         except = proxy_variable("NO_PROXY");
     memset(proxies, 0, sizeof *proxies);
-    if (plain != NULL)
-        status = bide_http_proxy_parse_(&proxies->plain, plain);
-    if (status == 0 && secure != NULL)
-        status = bide_http_proxy_parse_(&proxies->secure, secure);
-    if (status == 0 && except != NULL && (proxies->except = strdup(except)) == NULL)
-        status = -ENOMEM;
-    return status;
+    if (!proxy_read(&proxies->plain, "http_proxy", PROXY_PROBLEM("http_proxy")) &&
+        getenv("REQUEST_METHOD") == NULL)
+        (void)proxy_read(&proxies->plain, "HTTP_PROXY", PROXY_PROBLEM("HTTP_PROXY"));
+    if (!proxy_read(&proxies->secure, "https_proxy", PROXY_PROBLEM("https_proxy")))
+        (void)proxy_read(&proxies->secure, "HTTPS_PROXY", PROXY_PROBLEM("HTTPS_PROXY"));
+    return except != NULL && (proxies->except = strdup(except)) == NULL ? -ENOMEM : 0;
 }
 
 void bide_http_proxies_free_(http_proxies *proxies)
@@ -202,7 +209,7 @@ void bide_http_proxies_free_(http_proxies *proxies)
 const http_proxy *bide_http_proxy_for_(const http_proxies *proxies, const bide_http_url *url)
 {
     const http_proxy *proxy = url->is_secure ? &proxies->secure : &proxies->plain;
-    if (proxy->host[0] == '\0' ||
+    if ((proxy->host[0] == '\0' && proxy->problem == NULL) ||
         (proxies->except != NULL && bide_http_is_excepted_(proxies->except, url)))
         return NULL;
     return proxy;

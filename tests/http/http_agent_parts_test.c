@@ -313,8 +313,19 @@ static void the_environment_names_proxies(void **state)
     assert_null(proxy_for(&proxies, "https://b/"));
     bide_http_proxies_free_(&proxies);
 
+    /* one that names no proxy: a problem of the URLs that would use it */
     setenv("http_proxy", "https://p", 1);
-    assert_int_equal(bide_http_proxies_read_(&proxies), -EPROTONOSUPPORT);
+    assert_int_equal(bide_http_proxies_read_(&proxies), 0);
+    assert_int_equal(proxy_for(&proxies, "http://a/")->status, -EPROTONOSUPPORT);
+    assert_non_null(strstr(proxy_for(&proxies, "http://a/")->problem, " http_proxy "));
+    assert_null(proxy_for(&proxies, "http://b/"));
+    assert_null(proxy_for(&proxies, "https://x/")->problem);
+    bide_http_proxies_free_(&proxies);
+    unsetenv("https_proxy");
+    setenv("HTTPS_PROXY", "http://a b", 1);
+    assert_int_equal(bide_http_proxies_read_(&proxies), 0);
+    assert_int_equal(proxy_for(&proxies, "https://x/")->status, -EINVAL);
+    assert_non_null(strstr(proxy_for(&proxies, "https://x/")->problem, " HTTPS_PROXY "));
     bide_http_proxies_free_(&proxies);
     setenv("http_proxy", "", 1); /* none */
     assert_int_equal(bide_http_proxies_read_(&proxies), 0);

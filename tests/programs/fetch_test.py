@@ -485,6 +485,17 @@ def test_proxy(directory):
         assert content(directory, name) == CONTENT
 
 
+def test_a_proxy_that_is_none(directory):
+    """A variable that names no proxy concerns only the URLs that would use it."""
+    with Server(lambda self, path, turn: self.give(CONTENT, '"1"')) as server:
+        environment = dict(os.environ, http_proxy="socks5://proxy:1", https_proxy="http://a b", no_proxy="127.0.0.1")
+        done = fetch(directory, server.url("/direct"), "http://elsewhere.test/a", env=environment, status=1)
+        assert "the environment variable http_proxy is not the URL of a proxy" in done.stderr, done.stderr
+        assert "https_proxy" not in done.stderr and done.stderr.count("is not the URL") == 1, done.stderr
+    holds(directory, "direct")
+    assert content(directory, "direct") == CONTENT
+
+
 def test_urls_that_are_refused(directory):
     with Server(lambda self, path, turn: self.answer(302, b"", Location="ftp://127.0.0.1/")) as server:
         assert "user name" in fetch(directory, server.url("/").replace("//", "//user:password@"), status=2).stderr

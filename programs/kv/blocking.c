@@ -128,6 +128,12 @@ void waiting_touch(struct waiting *waiting, struct bytes name)
     waiting->ready_end = &key->next_ready;
 }
 
+bool waiting_is_ready(struct waiting *waiting, struct bytes name)
+{
+    struct entry **link = find_waited(waiting, name);
+    return link != NULL && waited_of(*link)->is_ready;
+}
+
 /* ---- Serving ---- */
 
 static void serve_client(struct client *client, struct bytes key)
@@ -174,7 +180,7 @@ bool waiting_serve(struct kv *kv)
     struct waiting *waiting = &kv->waiting;
     uint64_t limit = kv->work + CLIENT_MAX_WORK;
     /* (an element that is taken while the journal is full would be refused, and lost to the client) */
-    while (kv->journal.full == 0 && waiting->ready != NULL && kv->work < limit) {
+    while (!kv->journal.is_full && waiting->ready != NULL && kv->work < limit) {
         struct waited *key = waiting->ready;
         if (!serve_key(kv, key, limit))
             break;

@@ -11,10 +11,12 @@
  *
  * Serving is done in the turn of the client that has made the change, up to CLIENT_MAX_WORK, and counts as
  * its work. A coroutine serves the rest, and keys that became ready behind the rest or without a command, by
- * their expiry. So no client does or pays for work that another one has caused. Nobody is served while the
- * journal is full, since the replies would be errors. The element goes from the key to the reply in one step, so it is
- * never lost on the way. A timeout or disconnection that comes at the same time finds that the client waits no
- * longer.
+ * their expiry. So no client does or pays for work that another one has caused. A request that may change a key
+ * of the rest runs when that key has been served, so it never takes an element before a client that waits.
+ *
+ * Nobody is served while the journal is full, since the replies would be errors. The element goes from the key to
+ * the reply in one step, so it is never lost on the way. A timeout or disconnection that comes at the same time
+ * finds that the client waits no longer.
  *
  * All of it runs on the loop's thread.
  */
@@ -78,6 +80,9 @@ static inline void waiting_leave(struct waiting *waiting)
     if (waiting->ready != NULL)
         bide_single_consumer_auto_event_set(&waiting->unserved);
 }
+
+/* True if the key is one that is still to be served. */
+bool waiting_is_ready(struct waiting *waiting, struct bytes key);
 
 /*
  * Serves clients that wait for keys that have changed, until all are served or the work is CLIENT_MAX_WORK.

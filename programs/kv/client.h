@@ -35,7 +35,7 @@ enum reply_mode { REPLY_ON, REPLY_SKIP_NEXT, REPLY_OFF };
 
 /* The reply of KEYS as it is collected, also between its slices. All zero is none. */
 struct key_listing {
-    struct buffer names; /* bulk strings, behind space for the array's head */
+    struct buffer names; /* space for the array's head, and bulk strings behind it */
     size_t count;        /* of names */
     size_t cursor;       /* 0: it has not begun */
 };

@@ -255,6 +255,35 @@ static bool check_command(struct client *client, const struct command *command)
     return false;
 }
 
+/*
+ * True if the command may change a key whose waiting clients are still to be served. Commands that do not
+ * say where their keys are may change each of them.
+ */
+static bool must_wait_for_others(struct client *client, const struct command *command)
+{
+    struct waiting *waiting = &client->kv->waiting;
+    size_t count = client->request.count, last = command->last_key < 0
+                                                     ? count - (size_t)-command->last_key
+                                                     : (size_t)command->last_key;
+    if (waiting->ready == NULL || (command->kind & WRITES) == 0)
+        return false;
+    if (command->first_key == 0)
+        return command->run != command_exec || client->transaction.changes;
+    for (size_t i = (size_t)command->first_key; i <= last; i += (size_t)command->step) {
+        client->kv->work++;
+        if (waiting_is_ready(waiting, client_argument(client, i)))
+            return true;
+    }
+    return false;
+}
+
+/* Runs the request again when others have had their turn, and have been served a little. */
+static void repeat_after_others(struct client *client)
+{
+    client->work = CLIENT_MAX_WORK;
+    client_repeat_request(client);
+}
+
 /* Decides whether the request has a reply. */
 static void start_reply(struct client *client)
 {
@@ -285,8 +314,10 @@ void command_run(struct client *client)
         client->transaction.is_rejected |= client->transaction.is_open;
     else if (client->transaction.is_open && (command->kind & AT_ONCE) == 0)
         transaction_queue(client, command);
-    else if (client->kv->journal.full < 0 && (command->kind & (WRITES | AT_ONCE)) == WRITES)
-        reply_refused(client, client->kv->journal.full); /* (EXEC looks itself) */
+    else if (client->kv->journal.is_full && (command->kind & (WRITES | AT_ONCE)) == WRITES)
+        reply_refused(client, client->kv->journal.refusal); /* (EXEC looks itself) */
+    else if (must_wait_for_others(client, command))
+        repeat_after_others(client);
     else if (client->kv->journal.is_on && (command->kind & WRITES) != 0)
         run_change(client, command);
     else
@@ -431,28 +462,40 @@ void reply_drop(struct client *client, size_t from, size_t to)
     client->out.end = client->out.begin + from + size;
 }
 
-enum { HEAD_SIZE = NUMBER_SIZE + 3 };
+bool buffer_append_head_space(struct buffer *buffer)
+{
+    static const char space[LINE_SIZE];
+    if (!buffer_reserve(buffer, sizeof space))
+        return false;
+    buffer_append(buffer, space, sizeof space);
+    return true;
+}
 
 size_t reply_start_array(struct client *client)
 {
-    static const char placeholder[HEAD_SIZE];
     size_t begin = buffer_used(&client->out);
-    reply_raw(client, placeholder, sizeof placeholder);
+    if (!buffer_append_head_space(&client->out))
+        client->is_broken = true;
     return begin;
 }
 
-/* Moves the head, which was appended at the end, from there to the space reserved for it. */
+/*
+ * Moves the head, which was appended at the end, from there to the end of the space for it. Nothing else moves if
+ * the array is the first reply.
+ */
 static void move_head(struct client *client, size_t begin, size_t before)
 {
-    char head[HEAD_SIZE];
+    struct buffer *out = &client->out;
     if (client->is_broken)
         return;
-    char *at = client->out.data + client->out.begin;
-    size_t size = buffer_used(&client->out) - before;
-    memcpy(head, at + before, size);
-    memcpy(at + begin, head, size);
-    client->out.end -= size;
-    reply_drop(client, begin + size, begin + HEAD_SIZE);
+    char *at = out->data + out->begin;
+    size_t size = buffer_used(out) - before, unused = LINE_SIZE - size;
+    memcpy(at + begin + unused, at + before, size);
+    out->end -= size;
+    if (begin == 0)
+        out->begin += unused;
+    else
+        reply_drop(client, begin, begin + unused);
 }
 
 void reply_finish_array(struct client *client, size_t begin, size_t count)

@@ -124,8 +124,14 @@ bool argument_number(struct client *client, size_t i, int64_t *number);
 void reply_drop(struct client *client, size_t from, size_t to);
 
 /*
- * Starts an array whose count is not known yet, and returns where it begins; the other call
- * completes its head.
+ * Appends space for the head of an array whose count is not known yet. Returns false if memory is
+ * exhausted.
+ */
+bool buffer_append_head_space(struct buffer *buffer);
+
+/*
+ * Starts an array whose count is not known yet, and returns where it begins. One of the other calls
+ * completes its head, which begins with that space.
  */
 size_t reply_start_array(struct client *client);
 void reply_finish_array(struct client *client, size_t begin, size_t count);

@@ -6,8 +6,6 @@
 
 #include <errno.h>
 
-enum { FULL_PAUSE = 100000000 }; /* nanoseconds, while there is no room for records */
-
 enum {
     MAX_KEYS = 256, /* removed at a time */
     MAX_PENDING_BYTES =
@@ -38,10 +36,8 @@ async int expire_keys(struct kv *kv)
             journal_wake_writer(&kv->journal);
             status = await bide_sleep_for(TASKS_PAUSE);
             if (status == 0 && buffer_used(&kv->journal.filling) > MAX_PENDING_BYTES)
-                status = kv->journal.full < 0 ? await bide_sleep_for(FULL_PAUSE)
-                                              : await journal_next_group(&kv->journal);
-            if (journal_is_full_error(status))
-                status = 0;
+                status = kv->journal.is_full ? await bide_event_wait(&kv->journal.has_room)
+                                             : await journal_next_group(&kv->journal);
         }
         if (status < 0 && status != -ETIMEDOUT)
             return status;
@@ -64,9 +60,11 @@ async int serve_waiting_clients(struct kv *kv)
         kv_update_clock(kv);
         bool more = waiting_serve(kv);
         journal_wake_writer(&kv->journal);
-        if (more)
-            try await bide_sleep_for(kv->journal.full < 0 ? FULL_PAUSE : TASKS_PAUSE);
-        else
+        if (!more)
             try await bide_single_consumer_auto_event_wait(&kv->waiting.unserved);
+        else if (kv->journal.is_full)
+            try await bide_event_wait(&kv->journal.has_room);
+        else
+            try await bide_sleep_for(TASKS_PAUSE);
     }
 }

@@ -19,10 +19,9 @@ void journal_init(struct journal *journal, const char *path, enum fsync fsync,
     journal->path = path;
     journal->fsync = fsync;
     journal->clients = clients;
-    journal->last_group = bide_sequence_initial();
     bide_descriptor_init_closed(&journal->file);
-    bide_sequence_barrier_init(&journal->written, journal->last_group);
-    journal->last_refused = journal->last_group;
+    bide_sequence_barrier_init(&journal->written, (bide_sequence)journal->last_group);
+    bide_event_init(&journal->has_room, true);
     bide_single_consumer_auto_event_init(&journal->writer_wakeup, false);
     bide_single_consumer_auto_event_init(&journal->grown, false);
     bide_mutex_init(&journal->sync_lock);
@@ -31,27 +30,26 @@ void journal_init(struct journal *journal, const char *path, enum fsync fsync,
 
 async int journal_wait(struct journal *journal)
 {
-    bide_sequence target = journal->last_group;
-    if (journal->error < 0 || journal->full < 0)
-        return journal->error < 0 ? journal->error : journal->full;
+    uint64_t target = journal->last_group;
+    if (journal->error < 0 || journal->is_full)
+        return journal->error < 0 ? journal->error : journal->refusal;
     if (buffer_used(&journal->filling) > 0) {
         target++;
         journal->waiting_clients++;
         if (journal->expected_clients != 0 && journal->waiting_clients >= journal->expected_clients)
             bide_single_consumer_auto_event_set(&journal->writer_wakeup);
     }
-    if (!bide_sequence_precedes(bide_sequence_barrier_last_published(&journal->written), target))
+    if (!bide_sequence_precedes(bide_sequence_barrier_last_published(&journal->written),
+                                (bide_sequence)target))
         return 0;
-    try await bide_sequence_barrier_wait_until_published(&journal->written, target);
-    return bide_sequence_precedes(journal->last_refused, target) ? 0 : journal->refusal;
+    try await bide_sequence_barrier_wait_until_published(&journal->written, (bide_sequence)target);
+    return target > journal->last_refused ? 0 : journal->refusal;
 }
 
 async int journal_next_group(struct journal *journal)
 {
-    if (journal->full < 0)
-        return journal->full;
-    return await bide_sequence_barrier_wait_until_published(&journal->written,
-                                                            journal->last_group + 1);
+    return await bide_sequence_barrier_wait_until_published(
+        &journal->written, (bide_sequence)(journal->last_group + 1));
 }
 
 /* Waits until `count` clients have records in the group, but no longer than `time`. */
@@ -80,6 +78,11 @@ async int gather_group(struct journal *journal, uint64_t released, uint64_t took
     await wait_for_clients(journal, all, released + took / GATHER_DIVISOR);
     await wait_for_clients(journal, all / 2, released + took);
     return 0;
+}
+
+static void publish_last_group(struct journal *journal)
+{
+    bide_sequence_barrier_publish(&journal->written, (bide_sequence)journal->last_group);
 }
 
 /*
@@ -120,7 +123,7 @@ void journal_skip(struct journal *journal, size_t size)
         return;
     journal->last_group++;
     journal->waiting_clients = 0;
-    bide_sequence_barrier_publish(&journal->written, journal->last_group);
+    publish_last_group(journal);
 }
 
 /* Preallocates for groups as small as the last one. The caller holds `file_lock`. */
@@ -182,12 +185,14 @@ async int refuse_changes(struct journal *journal, int error)
     /* (what was written of the group may take the room that others need) */
     if (await bide_truncate(&journal->file, journal->size) == 0)
         journal->allocated_size = journal->size;
-    if (journal->full == 0) {
+    if (!journal->is_full) {
         kv_report("%s: %s; changes are refused", journal->path, strerror(-error));
-        journal->full = journal->refusal = error;
+        journal->is_full = true;
+        journal->refusal = error;
+        bide_event_reset(&journal->has_room);
         journal->last_refused = ++journal->last_group;
         journal->waiting_clients = 0;
-        bide_sequence_barrier_publish(&journal->written, journal->last_group);
+        publish_last_group(journal);
     }
     return error;
 }
@@ -195,9 +200,11 @@ async int refuse_changes(struct journal *journal, int error)
 /* Accepts changes again. */
 void journal_accept_changes(struct journal *journal)
 {
-    if (journal->full < 0)
-        kv_report("%s: changes are accepted again", journal->path);
-    journal->full = 0;
+    if (!journal->is_full)
+        return;
+    kv_report("%s: changes are accepted again", journal->path);
+    journal->is_full = false;
+    bide_event_set(&journal->has_room);
 }
 
 /*
@@ -237,7 +244,7 @@ async int write_group(struct journal *journal)
         bide_single_consumer_auto_event_set(&journal->grown);
     }
     journal_accept_changes(journal);
-    bide_sequence_barrier_publish(&journal->written, journal->last_group);
+    publish_last_group(journal);
     return journal->fsync == FSYNC_ALWAYS ? await journal_preallocate(journal, size) : 0;
 }
 
@@ -246,7 +253,7 @@ async int wait_for_room(struct journal *journal)
 {
     const uint64_t pause = 100000000;
     int status = journal->is_stopping
-                     ? journal->full
+                     ? journal->refusal
                      : await bide_with_timeout(
                            pause, bide_single_consumer_auto_event_wait(&journal->writer_wakeup));
     return status == -ETIMEDOUT ? 0 : status;
@@ -258,7 +265,7 @@ async int journal_write(struct journal *journal)
     int status = 0;
     defer bide_sequence_barrier_close(&journal->written);
     while (status == 0 && journal->error == 0) {
-        if (journal->full < 0) {
+        if (journal->is_full) {
             status = await write_group(journal);
             if (journal_is_full_error(status))
                 status = await wait_for_room(journal);
@@ -300,7 +307,7 @@ async int sync_file(struct journal *journal)
     journal->synced_size = size;
     try await bide_mutex_lock(&lock, &journal->file_lock);
     defer bide_mutex_unlock(&lock);
-    if (journal->full == 0)
+    if (!journal->is_full)
         await mark_synced(journal, size);
     return 0;
 }

@@ -13,25 +13,27 @@
  * Syncing a write there needs neither a new size nor new blocks on the disk. If preallocation fails
  * for any reason, everything works as before, but slower.
  *
- * If there is no room for a group, `full` has the error. The clients of the group get it in place of
- * their replies, and so does each later command that changes keys. Others are served. The group
- * stays in `writing`, and the writer tries it again until it succeeds: then changes are accepted
- * again. What an error has reported may so be in the file later, but nothing that was acknowledged
- * is missing.
+ * If there is no room for a group, the journal is full, and `refusal` has the error. The clients of
+ * the group get it in place of their replies, and so does each later command that changes keys. Others
+ * are served. The group stays in `writing`, and the writer tries it again until it succeeds. Then there
+ * is room, and changes are accepted again. So the file may later have a change that was refused, but it
+ * has each change that was acknowledged.
  *
  * If the file cannot be written for another reason, the server reports the error and exits.
  *
  * The argument, all on the loop's thread:
  *  1. `file_lock` is held by the only coroutine that writes or replaces the file. Its holder owns
  *     `writing`, `size` and `allocated_size`.
- *  2. `last_group` counts groups that have been started. `written` is published in that order, after
- *     the group is in the file (and, with FSYNC_ALWAYS, on the disk).
+ *  2. `last_group` counts groups that have been started, in 64 bits, so it never comes round.
+ *     `written` is published in that order, after the group is in the file (and, with FSYNC_ALWAYS, on
+ *     the disk). It has the lower bits of the number, which suffice: a client waits for the next group
+ *     at most.
  *  3. A change is in `filling`, in the group being written, or in the file. So a client waits for
  *     group last_group + 1 if `filling` is not empty, and for last_group otherwise.
- *  4. When a group fails, `last_refused` is set first, and then the group and the one that `filling`
- *     would have been are published, which wakes all waiters. They compare the group that they waited
- *     for with `last_refused`, never with `full`: the writer may have succeeded before they are
- *     resumed, and then the failed group is in the file, but what was in `filling` is not.
+ *  4. When a group fails, `last_refused` is set first. Then the group and the next one, which
+ *     `filling` would have been, are published, which wakes all waiters. They compare the group that
+ *     they waited for with `last_refused`, never with `is_full`: the writer may have succeeded before
+ *     they are resumed, and then the failed group is in the file, but what was in `filling` is not.
  */
 #ifndef KV_JOURNAL_H
 #define KV_JOURNAL_H
@@ -64,15 +66,16 @@ struct journal {
     bide_mutex sync_lock; /* held by journal_sync_each_second, and while the file is replaced; it is
                              locked before file_lock */
     bide_mutex file_lock; /* held while a group is written or the file is replaced */
-    bide_sequence last_group;                      /* the last group whose write was started */
+    uint64_t last_group;  /* the last group whose write was started */
     bide_sequence_barrier written;                 /* or synced, with FSYNC_ALWAYS */
     bide_single_consumer_auto_event writer_wakeup; /* wakes the writer */
     bide_single_consumer_auto_event grown;         /* wakes journal_sync_each_second */
     bool is_stopping;
-    int error;                  /* the server stops */
-    int full;                   /* there was no room for the group in `writing`; 0: there was */
-    int refusal;                /* the error of the last group for which there was no room */
-    bide_sequence last_refused; /* its clients, and earlier ones that still wait, get `refusal` */
+    int error;             /* the server stops */
+    bool is_full;          /* there was no room for the group in `writing` */
+    int refusal;           /* the error of the last group for which there was no room */
+    uint64_t last_refused; /* its clients, and earlier ones that still wait, get `refusal` */
+    bide_event has_room;   /* set unless it is full */
 
     /* gathering */
     const size_t *clients;   /* the number of clients */
@@ -98,7 +101,7 @@ void journal_init(struct journal *journal, const char *path, enum fsync fsync,
 static inline void journal_wake_writer(struct journal *journal)
 {
     if ((buffer_used(&journal->filling) > 0 && journal->expected_clients == 0 &&
-         journal->full == 0) ||
+         !journal->is_full) ||
         journal->error < 0)
         bide_single_consumer_auto_event_set(&journal->writer_wakeup);
 }
@@ -119,8 +122,8 @@ static inline bool journal_holds_replies(struct journal *journal, bool has_chang
     if (!journal->is_on || (!has_changes && journal->fsync != FSYNC_ALWAYS))
         return false;
     bide_sequence published = bide_sequence_barrier_last_published(&journal->written);
-    return buffer_used(&journal->filling) > 0 || journal->full < 0 || journal->error < 0 ||
-           bide_sequence_precedes(published, journal->last_group);
+    return buffer_used(&journal->filling) > 0 || journal->is_full || journal->error < 0 ||
+           bide_sequence_precedes(published, (bide_sequence)journal->last_group);
 }
 
 /* True for errors of a write that pass when there is room again. */

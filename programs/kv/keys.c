@@ -377,7 +377,8 @@ static void reply_matching_entry(void *argument, struct entry *entry)
 
 /* ---- KEYS ---- */
 
-enum { WORK_BYTES = 32 }; /* of a name and a pattern that are compared, as much work as a visit */
+/* Bytes of a name and a pattern whose comparison is as much work as a visit. */
+enum { WORK_BYTES = 32 };
 
 /* True if it can only end with an error: it is too large, or memory is exhausted. */
 static bool has_listing_failed(const struct client *client)
@@ -410,22 +411,16 @@ static void list_matching_key(void *argument, struct entry *entry)
 /* Makes the names the reply, without a copy if there are no others to be sent. */
 static void reply_listing(struct client *client)
 {
-    struct buffer head = {0}, *names = &client->listing.names;
-    if (!buffer_reserve(&head, LINE_SIZE)) {
-        client->is_broken = true;
-        return;
-    }
-    buffer_append_line(&head, '*', (int64_t)client->listing.count);
-    names->begin += LINE_SIZE - buffer_used(&head);
-    memcpy(names->data + names->begin, head.data + head.begin, buffer_used(&head));
-    buffer_free(&head);
-    if (buffer_used(&client->out) > 0) {
+    struct buffer *names = &client->listing.names;
+    size_t begin = buffer_used(&client->out);
+    if (begin > 0) {
         reply_raw(client, names->data + names->begin, buffer_used(names));
-        return;
+    } else {
+        buffer_free(&client->out);
+        client->out = *names;
+        *names = (struct buffer){0};
     }
-    buffer_free(&client->out);
-    client->out = *names;
-    *names = (struct buffer){0};
+    reply_finish_array(client, begin, client->listing.count);
 }
 
 /* Collects names until all keys have been visited. Returns false if the work is CLIENT_MAX_WORK before. */
@@ -454,14 +449,10 @@ static bool collect_names(struct client *client)
  */
 void command_keys(struct client *client)
 {
-    static const char space[LINE_SIZE];
     struct key_listing *listing = &client->listing;
-    if (listing->cursor == 0) {
-        if (!buffer_reserve(&listing->names, sizeof space)) {
-            reply_no_memory(client);
-            return;
-        }
-        buffer_append(&listing->names, space, sizeof space);
+    if (listing->cursor == 0 && !buffer_append_head_space(&listing->names)) {
+        reply_no_memory(client);
+        return;
     }
     if (!collect_names(client)) {
         client_repeat_request(client);

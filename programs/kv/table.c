@@ -225,6 +225,12 @@ static void visit_bucket(struct entry *entry, void (*visit)(void *, struct entry
         visit(argument, entry);
 }
 
+/* The array of fewer buckets, 0 or 1. */
+static int smaller_array(const struct table *table)
+{
+    return table->buckets[1] != NULL && table->sizes[1] <= table->sizes[0];
+}
+
 /*
  * The cursor counts with its bits reversed. A larger array splits a bucket into buckets that share its
  * lower bits. The cursor visits these one after the other, so visited buckets stay behind it in an array
@@ -235,8 +241,7 @@ size_t table_scan(struct table *table, size_t cursor,
 {
     if (table->sizes[0] == 0)
         return 0;
-    int large = table->buckets[1] != NULL && table->sizes[1] > table->sizes[0];
-    int small = table->buckets[1] != NULL ? !large : large;
+    int small = smaller_array(table), large = table->buckets[1] != NULL ? !small : small;
     size_t small_mask = table->sizes[small] - 1, large_mask = table->sizes[large] - 1;
     visit_bucket(table->buckets[small][cursor & small_mask], visit, argument);
     if (small != large)
@@ -267,9 +272,7 @@ size_t table_scan_once(struct table *table, size_t cursor,
                        void (*visit)(void *argument, struct entry *entry), void *argument)
 {
     struct scan_once scan = {reverse_bits(cursor), visit, argument};
-    size_t small = table->sizes[0];
-    if (table->buckets[1] != NULL && table->sizes[1] < small)
-        small = table->sizes[1];
+    size_t small = table->sizes[smaller_array(table)];
     if (small == 0 || (cursor & ~(small - 1)) == 0)
         return table_scan(table, cursor, visit, argument);
     return table_scan(table, cursor, visit_from, &scan);

@@ -30,8 +30,8 @@ async_sized(160) int journal_wait(struct journal *journal);
 void journal_accept_changes(struct journal *journal);
 
 /*
- * The same for a caller that is not urgent: the writer does not gather for it. `filling` must not
- * be empty.
+ * Waits for the next group, for a caller that is not urgent: the writer does not gather for it.
+ * `filling` must not be empty, and the journal not full. Ends also if the group is refused.
  */
 async_sized(160) int journal_next_group(struct journal *journal);
 

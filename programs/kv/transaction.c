@@ -288,8 +288,8 @@ void command_exec(struct client *client)
     }
     if (client->transaction.is_rejected)
         REPLY(client, "-EXECABORT Transaction discarded because of previous errors.");
-    else if (client->transaction.changes && client->kv->journal.full < 0)
-        reply_refused(client, client->kv->journal.full);
+    else if (client->transaction.changes && client->kv->journal.is_full)
+        reply_refused(client, client->kv->journal.refusal);
     else if (has_watched_change(client))
         reply_null_array(client);
     else

@@ -169,6 +169,29 @@ def test_other_clients_neither_serve_nor_pay():
         expect(client, ("EXISTS l", 0))
 
 
+def test_no_request_overtakes_clients_that_wait():
+    """Serving takes several turns. Neither the same client nor another one gets an element meanwhile."""
+    with Server() as server:
+        client, other, waiting, last = server.client(), server.client(), [server.client() for _ in range(32)], server.client()
+        keys = [f"k{i}" for i in range(1536)]
+        for change in (("LPOP", "l"), ("LMPOP", 1, "l", "LEFT"), ("RPOPLPUSH", "l", "l")):
+            for number, each in enumerate(waiting):
+                each.send(encoded("BLPOP", *keys, "l", 0))
+                wait_for(server, number + 1)
+            last.send(encoded("BLPOP", "m", "l", 0))
+            wait_for(server, 33)
+            with held(server.process):  # so that all have arrived
+                client.send(encoded("RPUSH", "l", *range(32)) + encoded(*change) + encoded("RPUSH", "m", "x") + encoded("LPOP", "m"))
+                other.send(encoded(*change) + encoded("MULTI") + encoded("LPOP", "l") + encoded("EXEC"))
+            got, got_of_other = [client.read() for _ in range(4)], [other.read() for _ in range(4)]
+            assert got == [32, None, 1, None], got
+            assert got_of_other == [None, "OK", "QUEUED", [None]], got_of_other
+            assert last.read() == [b"m", b"x"]
+            for number in range(32):
+                assert waiting[number].read() == [b"l", b"%d" % number], number
+            wait_for(server, 0)
+
+
 def test_a_key_that_has_expired_serves_later():
     """Its end, a change that no request makes, is no reason to forget the next one."""
     with Server() as server:

@@ -569,7 +569,7 @@ async int change_and_wait(struct life *life)
 {
     while (made < life->changes) {
         int last = 0;
-        if (kv.journal.full < 0) {
+        if (kv.journal.is_full) {
             try await bide_sleep_for(UINT64_C(50000000));
             continue;
         }
@@ -634,7 +634,7 @@ async int live(struct life *life)
     REQUIRE(status == 0, "clients: %s", strerror(-status));
     life->disk.disk_full = 0;
     bide_memory_io_change(io, &life->disk);
-    while (kv.journal.full < 0 || buffer_used(&kv.journal.filling) > 0 ||
+    while (kv.journal.is_full || buffer_used(&kv.journal.filling) > 0 ||
            buffer_used(&kv.journal.writing) > 0)
         try await bide_sleep_for(UINT64_C(50000000));
     kv.journal.is_stopping = true;

@@ -31,7 +31,7 @@ enum error_kind {
 
 enum { RESPONSES = 5, LATENCIES = 15 };
 
-/* What the status page counts of a server (status.c). */
+/* The counts of a server, for the status page (status.c). */
 struct counts {
     uint64_t responses[RESPONSES];     /* by the first digit of the status */
     uint64_t own_responses[RESPONSES]; /* of the proxy, in place of the server's */
@@ -163,7 +163,7 @@ struct listen {
 struct configuration {
     unsigned references;
     struct configuration *older,
-        **place; /* in a list of those that are used; `place` NULL: in none */
+        **place; /* in the list of configurations in use; `place` NULL: in none */
     char *log;   /* "off", "stdout", "stderr" or a path */
     size_t max_connections;
     uint64_t shutdown_timeout;

@@ -13,6 +13,7 @@
 
 #include "bide/loop.h"
 
+#include "../base/thread_sanitizer.h"
 #include "../schedule/registry.h"
 #include "../schedule/run_loop_events.h"
 
@@ -28,17 +29,6 @@ enum { LOOP_TURN = 16 };
 /* The threads of a file pool that the library creates, and those in place of calls that wait. */
 enum { MAX_FILE_THREADS = 4, SPARE_FILE_THREADS = 252 };
 
-#if defined __SANITIZE_THREAD__
-#define LOOP_HANDLERS_MAY_WAIT 1
-#elif defined __has_feature
-#if __has_feature(thread_sanitizer)
-#define LOOP_HANDLERS_MAY_WAIT 1
-#endif
-#endif
-#ifndef LOOP_HANDLERS_MAY_WAIT
-#define LOOP_HANDLERS_MAY_WAIT 0
-#endif
-
 /*
  * The time at which a loop that sleeps until `deadline` wakes without a post. ThreadSanitizer defers a
  * signal handler until the thread makes a call that it intercepts. A handler that arrives right
@@ -47,7 +37,7 @@ enum { MAX_FILE_THREADS = 4, SPARE_FILE_THREADS = 252 };
  */
 BIDE_INLINE uint64_t bide_loop_wake_time_(uint64_t deadline)
 {
-    uint64_t soon = LOOP_HANDLERS_MAY_WAIT ? bide_platform.now() + 100000000 : BIDE_FOREVER;
+    uint64_t soon = BIDE_UNDER_TSAN_ ? bide_platform.now() + 100000000 : BIDE_FOREVER;
     return deadline < soon ? deadline : soon;
 }
 

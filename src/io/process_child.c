@@ -22,6 +22,8 @@
 #define _GNU_SOURCE
 #include "process_child.h"
 
+#include "../base/thread_sanitizer.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -59,14 +61,9 @@ typedef struct process_report {
 
 /* ---- In the child ---- */
 
-#if defined __SANITIZE_THREAD__
+#if BIDE_UNDER_TSAN_
 #define PROCESS_UNSANITIZED __attribute__((no_sanitize("thread")))
-#elif defined __has_feature
-#if __has_feature(thread_sanitizer)
-#define PROCESS_UNSANITIZED __attribute__((no_sanitize("thread")))
-#endif
-#endif
-#ifndef PROCESS_UNSANITIZED
+#else
 #define PROCESS_UNSANITIZED
 #endif
 

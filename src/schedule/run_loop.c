@@ -58,7 +58,7 @@
  * Nothing starves. Of a loop that runs, each source is looked at within a bound, whatever the others do:
  *
  *     posts      before each resumption (run_loop_take), and each goes to the end of the chain
- *     ready      a coroutine waits for those that are before it in the chain
+ *     ready      a coroutine waits for the coroutines before it in the chain
  *     timers     within L
  *     events     within E
  *
@@ -401,12 +401,13 @@ static void run_loop_await_events(bide_run_loop *loop)
     }
     bool has_slept = loop->events->sleep(loop);
     loop->events->take(loop);
+    uint64_t now = !has_slept || loop->deadline != BIDE_FOREVER ? bide_platform.now() : 0;
     if (!has_slept)
-        run_loop_look_in_time(loop, bide_platform.now());
+        run_loop_look_in_time(loop, now);
     if (loop->ready.first == NULL && bide_run_loop_is_posted_(loop) && loop->scheduler.idle != NULL)
         loop->pace.spins = BIDE_LOOP_EVENTS_SPINS_;
-    if (is_deadline_past(loop))
-        run_loop_take_due(loop, bide_platform.now());
+    if (loop->deadline != BIDE_FOREVER && now >= loop->deadline)
+        run_loop_take_due(loop, now);
 }
 
 /* Looks for a while whether something was posted. True: it was, or the deadline has passed. */
@@ -431,7 +432,8 @@ static void run_loop_await_work(bide_run_loop *loop)
     /* If a coroutine of the inline scheduler runs the loop, the loop may wait for a coroutine that is
      * queued behind that one. */
     if (bide_run_queued_()) {
-        run_loop_look_in_time(loop, bide_platform.now());
+        if (loop->events != NULL)
+            run_loop_look_in_time(loop, bide_platform.now());
         return;
     }
     if (loop->events != NULL) {
@@ -641,8 +643,8 @@ static int run_loop_count_remaining(bide_run_loop *loop, bide_run_loop_remaining
 }
 
 /*
- * Of a loop without anything to run: whether nothing else is left. What is posted is looked at last: a task has posted
- * what it does before it ends, and its end takes the lock of the roots.
+ * Of a loop without anything to run: whether nothing else is left. Posts are looked at last, because a task makes its
+ * posts before it ends, and its end takes the lock of the roots.
  */
 static bool run_loop_is_done(bide_run_loop *loop)
 {
@@ -685,8 +687,8 @@ int bide_run_loop_shutdown(bide_run_loop *loop, uint64_t deadline,
 }
 
 /*
- * Of run_ready: the number of the next timer that will be set. Timers that are due are taken now. Of those that were set
- * before, none is left at the end of a call that is not limited; those that are set later may be.
+ * Of run_ready: the number of the next timer that will be set. Timers that are due are taken now. At the end of a call
+ * that is not limited, no due timer with a lower number is left; timers that are set later may be.
  */
 static uint64_t run_loop_begin_ready(bide_run_loop *loop)
 {

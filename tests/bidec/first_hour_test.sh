@@ -30,6 +30,20 @@ says() {
     fi
 }
 
+# NAME TEXT COMMAND...: the command fails, and does not say the text.
+silent() {
+    name=$1 text=$2
+    shift 2
+    cases=$((cases + 1))
+    if ! "$@" >said 2>&1 && ! grep -qF -- "$text" said; then
+        echo "ok $cases - $name"
+    else
+        echo "not ok $cases - $name: should not say: $text"
+        head -20 said | sed 's/^/# /'
+        failed=1
+    fi
+}
+
 # NAME: it compiles, and nothing is said.
 accepts() {
     name=$1
@@ -73,6 +87,13 @@ says 'the translator without a compiler' 'bidec: the compiler comes first: bidec
 says 'bide.h for async.h, and an operation' \
     'bidec: operation_without_header.c uses await without its header: write #include <bide/async.h>' \
     "$bidec" gcc "$include" -c operation_without_header.c
+printf '#include "missing.h"\n#include "own.h"\n' >two_headers.c
+sed '/#include/d' right.c >>two_headers.c
+printf '#include <bide/async.h>\n#include <bide/bide.h>\n' >own.h
+says 'a header that is missing' 'error: missing.h' "$bidec" gcc "$include" -c two_headers.c
+silent 'async.h, which an own header includes' 'bide/async.h' "$bidec" gcc "$include" -c two_headers.c
+sed -i '/missing.h/d' two_headers.c
+accepts 'async.h in an own header' "$bidec" gcc "$include" -c two_headers.c
 says 'await in a plain main' \
     'error: await is used in main, which is a plain function: declare that async, or run an async function from here with bide_sync_wait' \
     "$bidec" gcc "$include" -c plain_main.c

@@ -1,18 +1,20 @@
 /*
- * Nothing starves: while one kind of source is always due (timers, ready coroutines, posts of another thread, input
- * and output, blocking calls), one event of each kind is seen, on each back end, and on pools with one and several
- * workers.
+ * Nothing starves. Sources are timers, ready coroutines, posts of another thread, input and output, and blocking
+ * calls. While one kind of source is always due, one event of each kind is seen. So it is on each back end, and on pools
+ * with one and several workers.
  *
  * 1. A crowd of coroutines waits again and again for its source, and counts its turns. A probe begins one wait and
  *    counts the turns of the crowd until that wait ends. The crowd ends when the probe has, or at the limit.
- * 2. A turn takes at least a nanosecond. So a loop that looks at its events once in BIDE_LOOK_TIME_ of running time sees
- *    what one of its own coroutines has caused within BIDE_LOOK_TIME_ turns of the crowd and one queue of them. Time
+ * 2. A turn takes at least a nanosecond, and a loop looks at its events once in BIDE_LOOK_TIME_ of running time. So it
+ *    sees an event of one of its own coroutines within BIDE_LOOK_TIME_ turns of the crowd, and one queue of them. Time
  *    that the kernel gives to other threads adds no turns. The limit is several times as many (FEW_LOOKS).
  * 3. An event that another thread causes needs that thread to run. The limit is then only there to end a test that
  *    fails with a reason.
  */
 #define _GNU_SOURCE
 #include "runner.h"
+
+#include "../../src/base/thread_sanitizer.h"
 
 #include "bide/detail/tuning.h"
 
@@ -21,12 +23,6 @@
 #include <signal.h>
 
 enum { CROWD_MAX = 300, FEW_LOOKS = 8 * BIDE_LOOK_TIME_, OTHER_THREADS = 200000000 };
-
-#if defined __SANITIZE_THREAD__
-#define IS_UNDER_TSAN true
-#else
-#define IS_UNDER_TSAN false
-#endif
 
 typedef enum source {
     TIMER,
@@ -275,12 +271,12 @@ static void see(const place *place, source always, unsigned count, source once)
             place->workers);
 }
 
-/* Whether a source or event is to be had. */
+/* Whether the place has such a source or event. */
 static bool is_had(const place *place, source source)
 {
     if (is_in_memory(place))
         return source != POST && source != SIGNAL && source != CHILD;
-    return !IS_UNDER_TSAN || (source != SIGNAL && source != CHILD); /* (as the tests of those) */
+    return !BIDE_UNDER_TSAN_ || (source != SIGNAL && source != CHILD); /* (as the tests of those) */
 }
 
 /* (The test loop lets a timer wait for half a million turns while something is ready.) */

@@ -202,22 +202,6 @@ static bool has_async(const char *path)
 }
 
 /*
- * The preprocessor has rejected a source. Without async.h an operation that is called without its waiter, which is a macro,
- * has too few arguments, and the compiler does not say why.
- */
-static void explain_preprocessing(const char *source)
-{
-    int file = open(source, O_RDONLY);
-    if (file < 0)
-        return;
-    struct text text = read_all(file);
-    close(file);
-    if (strstr(text.at, "async.h") == NULL && text_has_word(&text, "await", " (\n"))
-        fprintf(stderr, "bidec: %s uses await without its header: write #include <bide/async.h>\n",
-                source);
-}
-
-/*
  * How many words at `i` name a header that is included, or precompiled, in front of the source, by way of
  * -Xclang; 0: none. CMake uses `-Xclang -include-pch -Xclang FILE -Xclang -include -Xclang FILE`.
  */
@@ -250,18 +234,36 @@ static bool is_left_out(const char *word)
            strcmp(word, "-include-pch") == 0;
 }
 
-/* Preprocesses `source` into `to`. */
-static int preprocess_source(const struct job *job, const char *source, const char *to)
+/* The compiler, and the options that the preprocessor gets. */
+static void begin_preprocessing(struct command *c, const struct job *job)
 {
-    struct command c = {0};
-    begin_compiler(&c, job, false);
+    begin_compiler(c, job, false);
     for (struct option o = {0}; next_option(job, &o);) {
         unsigned inner = words_of_inner_include(job, o.at, true);
         if (inner != 0)
             o.end = o.at + inner;
         else if (!is_left_out(o.word) && o.word[0] == '-' && o.word[1] != 0)
-            add_option(&c, &o);
+            add_option(c, &o);
     }
+    command_add(c, "-D__BIDEC__=1");
+    command_add(c, "-E");
+}
+
+/* The source, the last of the preprocessor's words but for its output. */
+static void add_preprocessed(struct command *c, const char *source)
+{
+    if (!is_source(source, NULL)) {
+        command_add(c, "-x");
+        command_add(c, "c");
+    }
+    command_add(c, source);
+}
+
+/* Preprocesses `source` into `to`. */
+static int preprocess_source(const struct job *job, const char *source, const char *to)
+{
+    struct command c = {0};
+    begin_preprocessing(&c, job);
     if (job->has_dependencies) {
         const char *object = job->output != NULL && (job->only_compile || job->only_assemble)
                                  ? job->output
@@ -275,16 +277,40 @@ static int preprocess_source(const struct job *job, const char *source, const ch
             command_add(&c, object);
         }
     }
-    command_add(&c, "-D__BIDEC__=1");
-    command_add(&c, "-E");
-    if (!is_source(source, NULL)) {
-        command_add(&c, "-x");
-        command_add(&c, "c");
-    }
-    command_add(&c, source);
+    add_preprocessed(&c, source);
     command_add(&c, "-o");
     command_add(&c, to);
     return command_run(&c);
+}
+
+/*
+ * The preprocessor has rejected a source. Without async.h an operation that is called without its waiter, which is a
+ * macro, has too few arguments, and the compiler does not say why. So if the preprocessor accepts the source with
+ * async.h in front of it, that is what the source lacks.
+ */
+static void explain_preprocessing(const struct job *job, const char *source, const char *said)
+{
+    struct command c = {0};
+    int file = open(source, O_RDONLY);
+    if (file < 0)
+        return;
+    struct text text = read_all(file);
+    close(file);
+    if (!text_has_word(&text, "await", " (\n"))
+        return;
+    begin_preprocessing(&c, job);
+    if (job->has_dependencies) { /* (the file of the dependencies is to stay as it is) */
+        command_add(&c, "-MF");
+        command_add(&c, "/dev/null");
+    }
+    command_add(&c, "-include");
+    command_add(&c, "bide/async.h");
+    add_preprocessed(&c, source);
+    command_add(&c, "-o");
+    command_add(&c, "/dev/null");
+    if (run_quietly(&c, said) == 0)
+        fprintf(stderr, "bidec: %s uses await without its header: write #include <bide/async.h>\n",
+                source);
 }
 
 static const char *temporary_directory;
@@ -501,7 +527,7 @@ static int run_job(const struct job *job)
             command_add(&temporary_files, to);
         int failed = preprocess_source(job, source, from);
         if (failed != 0) {
-            explain_preprocessing(source);
+            explain_preprocessing(job, source, format_text("%s/%u.said", directory, i));
             status = failed;
             continue;
         }

@@ -89,7 +89,7 @@ static void build_check(struct command *c, const struct job *job, const char *so
 }
 
 /* Runs it with its messages in a file. */
-static int run_quietly(const struct command *command, const char *said)
+int run_quietly(const struct command *command, const char *said)
 {
     pid_t child = fork_child();
     if (child == 0) {

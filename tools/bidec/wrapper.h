@@ -19,6 +19,7 @@ struct command {
 void command_add(struct command *command, const char *word);
 void command_exec(const struct command *command);
 int command_run(const struct command *command);
+int run_quietly(const struct command *command, const char *said); /* its messages go to that file */
 pid_t fork_child(void);
 int wait_for(pid_t child);
 
@@ -45,8 +46,9 @@ bool is_of_preprocessor(const char *word);
 
 /* A walk over the words of `rest`: for (struct option o = {0}; next_option(job, &o);) */
 struct option {
-    const char *word, *value; /* the option, and its value if that is a word of its own; else NULL */
-    unsigned at, end;         /* the words' numbers, the end not included; to skip more, increase `end` */
+    const char *word,
+        *value;       /* the option, and its value if that is a word of its own; else NULL */
+    unsigned at, end; /* the words' numbers, the end not included; to skip more, increase `end` */
 };
 bool next_option(const struct job *job, struct option *option);
 void add_option(struct command *command, const struct option *option);

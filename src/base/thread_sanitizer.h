@@ -1,0 +1,18 @@
+/*
+ * Whether ThreadSanitizer is on. GCC, and Clang since version 20, define a macro; older Clang has a feature. Floor: base.
+ */
+#ifndef BIDE_SRC_BASE_THREAD_SANITIZER_H
+#define BIDE_SRC_BASE_THREAD_SANITIZER_H
+
+#if defined __SANITIZE_THREAD__
+#define BIDE_UNDER_TSAN_ 1
+#elif defined __has_feature
+#if __has_feature(thread_sanitizer)
+#define BIDE_UNDER_TSAN_ 1
+#endif
+#endif
+#ifndef BIDE_UNDER_TSAN_
+#define BIDE_UNDER_TSAN_ 0
+#endif
+
+#endif

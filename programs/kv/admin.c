@@ -235,9 +235,11 @@ static int print_info(const struct kv *kv, char *text, size_t size)
         (unsigned long long)keys->expirations, (unsigned long long)keys->hits,
         (unsigned long long)keys->misses, kv->pubsub.channels.count, kv->pubsub.pattern_count,
         (unsigned long long)kv->pubsub.cut_off, (unsigned long long)kv->turns_ended,
-        (unsigned long long)bide_server_own_stats(&kv->server)->pauses,
-        (unsigned long long)bide_server_own_stats(&kv->server)->refused, keys->keys.table.count,
-        keys->keys.expiry_count);
+        (unsigned long long)(bide_server_own_stats(&kv->server)->pauses +
+                             bide_server_own_stats(&kv->unix_server)->pauses),
+        (unsigned long long)(bide_server_own_stats(&kv->server)->refused +
+                             bide_server_own_stats(&kv->unix_server)->refused),
+        keys->keys.table.count, keys->keys.expiry_count);
 }
 
 /* True if the client wants the section: it names it, or all, or none at all. */

@@ -313,14 +313,14 @@ bide_coroutine(connection_body)
     bide_end();
 }
 
-int client_server_init(struct kv *kv)
+int client_server_init(struct kv *kv, bide_server *server)
 {
     bide_server_options options = {.body = &connection_body,
                                    .size = sizeof(struct kv_connection),
                                    .max_connections = kv->options.clients,
                                    .allocator = &bide_heap};
-    int status = bide_server_init(&kv->server, &options);
-    kv->server.argument = kv;
+    int status = bide_server_init(server, &options);
+    server->argument = kv;
     return status;
 }
 

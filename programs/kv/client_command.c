@@ -59,7 +59,7 @@ struct filter {
     const struct client *except; /* or NULL */
 };
 
-/* Prints an address as clients write it, IP:PORT or [IP]:PORT. */
+/* Prints an address as clients write it, IP:PORT or [IP]:PORT; of a client of the Unix socket, both are its PATH:0. */
 static struct bytes print_address(char text[BIDE_ADDRESS_TEXT], struct client *client,
                                   bool is_local)
 {
@@ -67,7 +67,9 @@ static struct bytes print_address(char text[BIDE_ADDRESS_TEXT], struct client *c
     int status = is_local ? bide_local_address(client->socket, &address)
                           : bide_peer_address(client->socket, &address);
     text[0] = '\0';
-    if (status == 0)
+    if (status == 0 && address.any.generic.sa_family == AF_UNIX)
+        (void)snprintf(text, BIDE_ADDRESS_TEXT, "%s:0", client->kv->options.unix_socket);
+    else if (status == 0)
         bide_address_print(&address, text, BIDE_ADDRESS_TEXT);
     return bytes_of(text);
 }

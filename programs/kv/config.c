@@ -22,7 +22,7 @@ struct parameter {
 };
 
 enum {
-    PARAMETERS = 15,
+    PARAMETERS = 17,
     MAX_PATTERNS = 64, /* of CONFIG GET */
     MAX_PATTERN_BYTES = 2048
 };
@@ -33,6 +33,8 @@ static void list_parameters(struct kv *kv, struct parameter parameters[PARAMETER
     static const char *const fsyncs[] = {"always", "everysec", "no"};
     struct options *options = &kv->options;
     const uint64_t largest = UINT64_C(1) << 30;
+    static char mode[8];
+    (void)snprintf(mode, sizeof mode, "%o", (unsigned)options->unix_socket_mode);
     const char *appends = options->append_only != NULL ? "yes" : "no";
     const struct parameter all[PARAMETERS] = {
         {"appendfsync", FIXED_TEXT, .text = fsyncs[options->fsync]},
@@ -51,6 +53,9 @@ static void list_parameters(struct kv *kv, struct parameter parameters[PARAMETER
         {"reply", SIZE_VALUE, .size = &options->reply, .min = 1024, .max = largest},
         {"save", FIXED_TEXT, .text = ""},
         {"save-every", FIXED_NUMBER, .number = options->save_every},
+        {"unixsocket", FIXED_TEXT,
+         .text = options->unix_socket != NULL ? options->unix_socket : ""},
+        {"unixsocketperm", FIXED_TEXT, .text = mode},
     };
     memcpy(parameters, all, sizeof all);
     for (size_t i = 0; i < PARAMETERS; i++) {

@@ -1,7 +1,8 @@
 /*
  * A key-value server that speaks the redis protocol.
  *
- *     kv [--port N] [--append-only FILE --fsync always|everysec|no] [--snapshot FILE] ...
+ *     kv [--port N] [--unix-socket PATH] [--append-only FILE --fsync always|everysec|no]
+ *        [--snapshot FILE] ...
  *     kv --check FILE
  *
  * All of it runs on one thread, which has a loop:
@@ -77,12 +78,19 @@ static void wake_flush(struct keyspace *keyspace)
 
 /* ---- Stopping ---- */
 
+static void shut_down_servers(struct kv *kv, uint64_t deadline)
+{
+    bide_server_shut_down(&kv->server, deadline);
+    if (kv->options.unix_socket != NULL)
+        bide_server_shut_down(&kv->unix_server, deadline);
+}
+
 /* Awaits a task that the server needs: its error stops the server. */
 async int stop_server_on_error(struct kv *kv, bide_awaiter *task)
 {
     int status = await task;
     if (status < 0 && status != -ECANCELED)
-        bide_server_shut_down(&kv->server, 0);
+        shut_down_servers(kv, 0);
     return 0;
 }
 
@@ -94,12 +102,20 @@ async int stop_on_request(struct kv *kv, bide_signal *terminate, bide_signal *in
         return 0;
     kv->is_stopping = true;
     clients_shut_down_input(kv);
-    bide_server_shut_down(&kv->server,
-                          bide_now(bide_this_context()) + UINT64_C(1000000000) * DRAIN_SECONDS);
+    shut_down_servers(kv, bide_now(bide_this_context()) + UINT64_C(1000000000) * DRAIN_SECONDS);
     return 0;
 }
 
 /* ---- Serving ---- */
+
+/* Neither server goes on without the other. */
+async int run_listener(struct kv *kv, bide_server *server)
+{
+    int status = await bide_server_run(server);
+    if (status < 0)
+        shut_down_servers(kv, 0);
+    return status;
+}
 
 /* The journal's writer outlives the clients, so that all of their changes reach the disk. */
 async int serve_clients(struct kv *kv)
@@ -111,7 +127,9 @@ async int serve_clients(struct kv *kv)
     if (kv->journal.is_on &&
         spawn(&writer, stop_server_on_error(kv, async_journal_write(&writing, &kv->journal))) < 0)
         return -ENOMEM;
-    int status = await bide_server_run(&kv->server);
+    int status = kv->options.unix_socket == NULL
+                     ? await run_listener(kv, &kv->server)
+                     : await all(run_listener(kv, &kv->server), run_listener(kv, &kv->unix_server));
     kv->journal.is_stopping = true;
     bide_single_consumer_auto_event_set(&kv->journal.writer_wakeup);
     await bide_scope_join(&writer);
@@ -412,7 +430,7 @@ static void start_listening(struct kv *kv)
     async_frame(open_listener) opening;
     int status = bide_address_ip(&address, kv->options.address, (uint16_t)kv->options.port);
     if (status == 0)
-        status = client_server_init(kv);
+        status = client_server_init(kv, &kv->server);
     if (status == 0)
         status = bide_loop_wait(kv->loop, async_open_listener(&opening, kv, &address));
     if (status == 0)
@@ -424,6 +442,17 @@ static void start_listening(struct kv *kv)
     kv->options.port = bide_address_port(&address);
 }
 
+static void start_listening_on_path(struct kv *kv)
+{
+    const char *path = kv->options.unix_socket;
+    int status = client_server_init(kv, &kv->unix_server);
+    if (status == 0)
+        status = unix_socket_open(&kv->unix_socket, path, kv->options.unix_socket_mode, BACKLOG);
+    if (status < 0)
+        exit_with_error(path, status);
+    bide_descriptor_init(&kv->unix_server.listener, status);
+}
+
 /* Limits the files, to those of the options and files beside them, before any other thread exists. */
 static void confine_files(struct options *options)
 {
@@ -432,6 +461,8 @@ static void confine_files(struct options *options)
         confine_allow_replaced(&options->confine, options->append_only, STORES);
     if (options->snapshot != NULL)
         confine_allow_replaced(&options->confine, options->snapshot, STORES);
+    if (options->unix_socket != NULL)
+        confine_allow_replaced(&options->confine, options->unix_socket, CONFINE_SOCKET);
     confine_allow_monitor(&options->confine, options->monitor);
     confine_limit_files(&options->confine, options->port);
 }
@@ -440,7 +471,9 @@ static void confine_calls(struct kv *kv)
 {
     bool is_uring = strcmp(bide_loop_backend(kv->loop).name, "uring") == 0;
     monitoring_start("kv", kv->options.monitor);
-    confine_limit_calls(&kv->options.confine, CONFINE_STORES | (is_uring ? CONFINE_URING : 0));
+    confine_limit_calls(&kv->options.confine,
+                        CONFINE_STORES | (is_uring ? CONFINE_URING : 0) |
+                            (kv->options.unix_socket != NULL ? CONFINE_REMOVES : 0));
 }
 
 static void print_listening(const struct kv *kv)
@@ -496,10 +529,14 @@ int main(int argc, char **argv)
         (status = bide_signal_listen(&interrupt, SIGINT)) < 0)
         exit_with_error("signals", status);
     start_listening(&kv);
+    if (kv.options.unix_socket != NULL)
+        start_listening_on_path(&kv);
     confine_calls(&kv);
     print_listening(&kv);
     status = bide_loop_wait(kv.loop, async_run_server(&frame, &kv, &terminate, &interrupt));
     monitoring_stop(kv.options.monitor);
+    if (kv.options.unix_socket != NULL)
+        unix_socket_remove(&kv.unix_socket);
     bide_signal_destroy(&terminate);
     bide_signal_destroy(&interrupt);
     if (kv.journal.error < 0)

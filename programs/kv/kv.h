@@ -10,6 +10,7 @@
 #include "options.h"
 #include "pubsub.h"
 #include "record.h"
+#include "unix_socket.h"
 
 struct kv {
     struct options options;
@@ -21,7 +22,8 @@ struct kv {
     struct waiting waiting;
 
     bide_loop *loop;
-    bide_server server;
+    bide_server server, unix_server; /* of the port, and of --unix-socket */
+    struct unix_socket unix_socket;
     struct client *clients;
     size_t client_count, killed_clients; /* all, and those of them that have been killed */
     uint64_t last_id, commands, connections, draws;

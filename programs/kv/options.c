@@ -16,6 +16,8 @@ static const char help[] =
     "\n"
     "  --port N               listen on this port; 0, the default, means any free port\n"
     "  --bind ADDRESS         listen on this address (127.0.0.1)\n"
+    "  --unix-socket PATH     listen there too\n"
+    "  --unix-socket-mode N   the mode of that file, in octal digits (600)\n"
     "  --append-only FILE     log each change to this file, and load it at startup\n"
     "  --fsync WHEN           sync that file always (before the reply), everysec or no (everysec)\n"
     "  --snapshot FILE        SAVE, BGSAVE and shutdown write all keys here; loaded at startup\n"
@@ -59,6 +61,15 @@ static bool parse_protected(const char *text)
     command_line_reject("--protected-mode takes yes or no, not", text);
 }
 
+static mode_t parse_mode(const char *text)
+{
+    char *end;
+    unsigned long mode = strtoul(text, &end, 8);
+    if (text[0] < '0' || text[0] > '7' || *end != '\0' || mode > 0777)
+        command_line_reject("--unix-socket-mode takes octal digits up to 777, not", text);
+    return (mode_t)mode;
+}
+
 /* The first line of the file. (An argument would be shown to all users of the machine.) */
 static char *read_password(const char *path)
 {
@@ -81,6 +92,7 @@ void options_read(struct options *options, int argc, char **argv)
 {
     const size_t largest = UINT32_C(1) << 30;
     *options = (struct options){.address = "127.0.0.1",
+                                .unix_socket_mode = 0600,
                                 .fsync = FSYNC_EACH_SECOND,
                                 .is_protected = true,
                                 .clients = 10000,
@@ -103,6 +115,10 @@ void options_read(struct options *options, int argc, char **argv)
             options->port = (unsigned)command_line_number(name, value, 0, UINT16_MAX);
         else if (strcmp(name, "--bind") == 0)
             options->address = value;
+        else if (strcmp(name, "--unix-socket") == 0)
+            options->unix_socket = value;
+        else if (strcmp(name, "--unix-socket-mode") == 0)
+            options->unix_socket_mode = parse_mode(value);
         else if (strcmp(name, "--check") == 0)
             options->check = value;
         else if (strcmp(name, "--user") == 0)

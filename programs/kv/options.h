@@ -8,6 +8,8 @@
 struct options {
     const char *address;
     unsigned port;
+    const char *unix_socket; /* a path; or NULL */
+    mode_t unix_socket_mode;
     const char *check;       /* a file to be checked, instead of serving; or NULL */
     const char *append_only; /* a file; or NULL */
     enum fsync fsync;

@@ -59,8 +59,8 @@ async_sized(256) int free_flushed_keys(struct kv *kv);
 /* Serves waiting clients that no turn has served. */
 async_sized(256) int serve_waiting_clients(struct kv *kv);
 
-/* Initializes kv->server, which serves clients once its listener listens. */
-int client_server_init(struct kv *kv);
+/* Initializes a server, which serves clients once its listener listens. */
+int client_server_init(struct kv *kv, bide_server *server);
 
 /*
  * Stops receiving from clients: requests that have arrived are answered, and then the clients are

@@ -36,9 +36,14 @@ def encoded(*words):
 
 
 class Client:
-    def __init__(self, port, address="127.0.0.1"):
-        self.socket = socket.create_connection((address, port), timeout=PATIENCE)
-        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    def __init__(self, port, address="127.0.0.1", path=None):
+        if path is not None:
+            self.socket = socket.socket(socket.AF_UNIX)
+            self.socket.settimeout(PATIENCE)
+            self.socket.connect(path)
+        else:
+            self.socket = socket.create_connection((address, port), timeout=PATIENCE)
+            self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.file = self.socket.makefile("rb")
 
     def send(self, data):

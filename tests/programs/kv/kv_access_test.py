@@ -1,10 +1,12 @@
 """Tests how clients get in, and RESP3: kv_access_test.py PROGRAM [NAME...]. Passwords, protected mode, HELLO."""
 import os
 import shutil
+import signal
 import socket
+import stat
 import tempfile
 
-from client import ERROR, PATIENCE, Client, Error, Push, Server, encoded, expect, run, run_rejected
+from client import ERROR, PATIENCE, Client, Error, Push, Server, encoded, expect, run, run_rejected, until
 
 NOAUTH = Error("NOAUTH Authentication required.")
 WRONGPASS = Error("WRONGPASS invalid username-password pair or user is disabled.")
@@ -148,6 +150,92 @@ def raw(client, *words):
     while not data.endswith(b"$7\r\nthe-end\r\n"):
         data += client.file.read(1)
     return data[: -len(b"$7\r\nthe-end\r\n")]
+
+
+def in_directory(body):
+    directory = tempfile.mkdtemp(dir=os.environ.get("BIDE_FOLDER"))
+    try:
+        return body(directory)
+    finally:
+        shutil.rmtree(directory)
+
+
+def test_clients_of_a_unix_socket():
+    def body(directory):
+        path = directory + "/socket"
+        with Server("--unix-socket", path) as server:
+            assert stat.S_ISSOCK(os.lstat(path).st_mode) and os.lstat(path).st_mode & 0o777 == 0o600
+            client, other = Client(None, path=path), server.client()
+            assert client.call("SET", "a", "1") == "OK" and other.call("GET", "a") == b"1"
+            assert f"addr={path}:0 laddr={path}:0 " in client.call("CLIENT", "INFO").decode()
+            assert server.info(other)["connected_clients"] == "2"
+            expect(client, ("CONFIG GET unixsocket*", [b"unixsocket", path.encode(), b"unixsocketperm", b"600"]),
+                   ("CONFIG SET unixsocket x", ERROR))
+            # (a waiting client of one is served by a client of the other)
+            client.send(encoded("BLPOP", "l", 0))
+            until(lambda: server.info(other)["blocked_clients"] == "1")
+            assert other.call("RPUSH", "l", "x") == 1 and client.read() == [b"l", b"x"]
+            assert other.call("CLIENT", "KILL", f"{path}:0") == "OK" and client.is_at_end()
+            client = Client(None, path=path)
+            assert client.call("PING") == "PONG"
+            assert server.end() == 0
+            assert client.is_at_end() and not os.path.lexists(path)
+        # (the file's mode; protected mode serves these clients on any address; a password is asked for)
+        with Server("--unix-socket", path, "--unix-socket-mode", "0777", "--bind", "0.0.0.0"):
+            assert os.lstat(path).st_mode & 0o777 == 0o777 and Client(None, path=path).call("PING") == "PONG"
+
+        def asks(password):
+            with Server("--unix-socket", path, "--password-file", password):
+                assert Client(None, path=path).call("PING") == NOAUTH
+
+        with_password(asks)
+
+    in_directory(body)
+
+
+def test_only_a_leftover_is_replaced_by_the_unix_socket():
+    def body(directory):
+        path = directory + "/socket"
+
+        def is_refused(reason):
+            before = os.lstat(path)
+            status, said = run_rejected("--unix-socket", path)
+            after = os.lstat(path)
+            assert (status, said) == (1, f"kv: {path}: {reason}\n"), (status, said)
+            assert (before.st_ino, before.st_mode, before.st_mtime_ns) == (after.st_ino, after.st_mode, after.st_mtime_ns)
+
+        # a killed server's
+        server = Server("--unix-socket", path)
+        server.end(signal.SIGKILL)
+        assert os.path.lexists(path)
+        with Server("--unix-socket", path) as server:
+            assert Client(None, path=path).call("PING") == "PONG"
+            is_refused("Address already in use")
+            assert Client(None, path=path).call("PING") == "PONG"
+            # what has replaced it stays when the server ends
+            os.unlink(path)
+            with open(path, "w") as file:
+                file.write("text")
+        with open(path) as file:
+            assert file.read() == "text"
+        is_refused("File exists")
+        os.unlink(path)
+        os.mkdir(path)
+        is_refused("File exists")
+        os.rmdir(path)
+        os.symlink(directory + "/other", path)
+        is_refused("File exists")
+        assert not os.path.lexists(directory + "/other")
+        os.unlink(path)
+        for wrong, reason in ((directory + "/none/socket", "No such file or directory"), (directory + "/" + "x" * 108, "File name too long")):
+            status, said = run_rejected("--unix-socket", wrong, "--confine", "off")
+            assert (status, said) == (1, f"kv: {wrong}: {reason}\n"), (status, said)
+        for wrong in ("", "8", "1000", "-1", "0x1", "6 "):
+            status, said = run_rejected("--unix-socket", path, "--unix-socket-mode", wrong)
+            assert status == 2 and said.startswith(f"kv: --unix-socket-mode takes octal digits up to 777, not {wrong}".rstrip()), said
+        assert os.listdir(directory) == []
+
+    in_directory(body)
 
 
 def test_types_of_version_3():

@@ -126,6 +126,7 @@ struct bide_http2_client {
     bool refuses;       /* has no more streams for those that were begun */
     bool is_ending;     /* it has failed, and its requests have ended */
     bool is_doubted;    /* no request gets a stream until something arrives; a PING asks for that */
+    bool awaits_pong;   /* a PING of the watcher's is not answered yet */
     char *input;
     char *output;
     size_t output_size;

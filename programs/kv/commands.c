@@ -257,7 +257,8 @@ static bool check_command(struct client *client, const struct command *command)
 
 /*
  * True if the command may change a key whose waiting clients are still to be served. Commands that do not
- * say where their keys are may change each of them.
+ * say where their keys are may change each of them. While the journal is full nobody is served, and no command
+ * changes anything: EXEC is refused.
  */
 static bool must_wait_for_others(struct client *client, const struct command *command)
 {
@@ -265,10 +266,11 @@ static bool must_wait_for_others(struct client *client, const struct command *co
     size_t count = client->request.count, last = command->last_key < 0
                                                      ? count - (size_t)-command->last_key
                                                      : (size_t)command->last_key;
-    if (waiting->ready == NULL || (command->kind & WRITES) == 0)
+    if (waiting->ready == NULL || (command->kind & WRITES) == 0 || client->kv->journal.is_full)
         return false;
     if (command->first_key == 0)
-        return command->run != command_exec || client->transaction.changes;
+        return command->run != command_exec ||
+               (client->transaction.changes && !client->transaction.is_rejected);
     for (size_t i = (size_t)command->first_key; i <= last; i += (size_t)command->step) {
         client->kv->work++;
         if (waiting_is_ready(waiting, client_argument(client, i)))

@@ -447,7 +447,7 @@ static void start_listening_on_path(struct kv *kv)
     const char *path = kv->options.unix_socket;
     int status = client_server_init(kv, &kv->unix_server);
     if (status == 0)
-        status = unix_socket_open(&kv->unix_socket, path, kv->options.unix_socket_mode, BACKLOG);
+        status = unix_socket_open(&kv->unix_socket, kv->options.unix_socket_mode, BACKLOG);
     if (status < 0)
         exit_with_error(path, status);
     bide_descriptor_init(&kv->unix_server.listener, status);
@@ -522,6 +522,8 @@ int main(int argc, char **argv)
     int status = bide_loop_create(&kv.loop, NULL);
     if (status < 0)
         exit_with_error("the loop", status);
+    if (kv.options.unix_socket != NULL)
+        unix_socket_init(&kv.unix_socket, kv.options.unix_socket);
     confine_files(&kv.options);
     kv_init(&kv);
     load_files(&kv);

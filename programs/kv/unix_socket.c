@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/socket.h>
@@ -40,7 +41,6 @@ static int check_leftover(const struct sockaddr_un *address)
 static int bind_and_listen(struct unix_socket *unix_socket, int fd,
                            const struct sockaddr_un *address, mode_t mode, int backlog)
 {
-    struct stat about;
     int status = check_leftover(address);
     if (status < 0)
         return status;
@@ -51,78 +51,87 @@ static int bind_and_listen(struct unix_socket *unix_socket, int fd,
     umask(mask);
     if (status < 0)
         return status;
-    if (lstat(address->sun_path, &about) != 0 || listen(fd, backlog) != 0) {
+    unix_socket->file = open(address->sun_path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (unix_socket->file < 0 || listen(fd, backlog) != 0) {
         status = -errno;
         unlink(address->sun_path);
-        return status;
     }
-    unix_socket->device = about.st_dev;
-    unix_socket->file = about.st_ino;
-    return 0;
+    return status;
 }
 
-/*
- * Locks the directory, so that of two servers that start only one finds a leftover. Returns its descriptor, or a
- * negative errno: -EAGAIN while another one has the lock, -EACCES if the directory cannot be read.
- */
-static int lock_directory(const struct sockaddr_un *address)
+void unix_socket_init(struct unix_socket *unix_socket, const char *path)
 {
-    char directory[sizeof address->sun_path];
-    memcpy(directory, address->sun_path, sizeof directory);
+    char directory[sizeof((struct sockaddr_un *)0)->sun_path];
+    *unix_socket = (struct unix_socket){path, -1, -1};
+    if (strlen(path) >= sizeof directory)
+        return;
+    strcpy(directory, path);
     char *slash = strrchr(directory, '/');
     if (slash == NULL)
         strcpy(directory, ".");
     else
         slash[slash == directory] = '\0';
-    int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
-        return -errno;
-    if (flock(fd, LOCK_EX | LOCK_NB) == 0)
-        return fd;
-    int error = errno == EINTR ? EAGAIN : errno;
-    close(fd);
-    return -error;
+    unix_socket->directory = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+/* False: another one has the lock. (Not all directories can be read, or locked. Then there is none.) */
+static bool lock_directory(const struct unix_socket *unix_socket)
+{
+    return unix_socket->directory < 0 || flock(unix_socket->directory, LOCK_EX | LOCK_NB) == 0 ||
+           (errno != EWOULDBLOCK && errno != EINTR);
+}
+
+static void unlock_directory(const struct unix_socket *unix_socket)
+{
+    if (unix_socket->directory >= 0)
+        (void)flock(unix_socket->directory, LOCK_UN);
 }
 
 static int try_to_open(struct unix_socket *unix_socket, const struct sockaddr_un *address,
                        mode_t mode, int backlog)
 {
-    int directory = lock_directory(address);
-    if (directory < 0 && directory != -EACCES)
-        return directory;
     int fd = new_socket();
     int status = fd >= 0 ? bind_and_listen(unix_socket, fd, address, mode, backlog) : fd;
     if (fd >= 0 && status < 0)
         close(fd);
-    if (directory >= 0)
-        close(directory);
     return status < 0 ? status : fd;
 }
 
-int unix_socket_open(struct unix_socket *unix_socket, const char *path, mode_t mode, int backlog)
+int unix_socket_open(struct unix_socket *unix_socket, mode_t mode, int backlog)
 {
     const struct timespec pause = {0, LISTEN_PAUSE};
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    size_t length = strlen(path);
+    size_t length = strlen(unix_socket->path);
     if (length == 0)
         return -ENOENT;
     if (length >= sizeof address.sun_path)
         return -ENAMETOOLONG;
-    memcpy(address.sun_path, path, length);
-    unix_socket->path = path;
-    /* (a server that was just killed may listen a moment longer) */
+    memcpy(address.sun_path, unix_socket->path, length);
+    /* (a server that was just killed may listen a moment longer; a stranger may have the lock for ever) */
     for (int tries = 1;; tries++) {
-        int status = try_to_open(unix_socket, &address, mode, backlog);
+        bool is_locked = lock_directory(unix_socket);
+        int status = -EAGAIN;
+        if (is_locked || tries == LISTEN_TRIES)
+            status = try_to_open(unix_socket, &address, mode, backlog);
+        if (is_locked)
+            unlock_directory(unix_socket);
         if ((status != -EADDRINUSE && status != -EAGAIN) || tries == LISTEN_TRIES)
             return status;
         nanosleep(&pause, NULL);
     }
 }
 
-void unix_socket_remove(const struct unix_socket *unix_socket)
+void unix_socket_remove(struct unix_socket *unix_socket)
 {
-    struct stat about;
-    if (lstat(unix_socket->path, &about) == 0 && about.st_dev == unix_socket->device &&
-        about.st_ino == unix_socket->file)
-        unlink(unix_socket->path);
+    struct stat own, about;
+    if (lock_directory(unix_socket)) {
+        if (fstat(unix_socket->file, &own) == 0 && lstat(unix_socket->path, &about) == 0 &&
+            about.st_dev == own.st_dev && about.st_ino == own.st_ino)
+            unlink(unix_socket->path);
+        unlock_directory(unix_socket);
+    }
+    close(unix_socket->file);
+    if (unix_socket->directory >= 0)
+        close(unix_socket->directory);
+    unix_socket->file = unix_socket->directory = -1;
 }

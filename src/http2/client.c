@@ -257,6 +257,7 @@ static int http2_client_watch(bide_http2_client *client, uint64_t now, uint64_t 
         if (client->ping_deadline != BIDE_FOREVER)
             return -ETIMEDOUT;
         client->ping_deadline = http2_client_pong_until(client, now);
+        client->awaits_pong = true;
         bide_http2_client_note_(client,
                                 nghttp2_submit_ping(client->session, NGHTTP2_FLAG_NONE, NULL));
     }

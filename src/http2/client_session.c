@@ -125,8 +125,10 @@ static int http2_client_on_frame(nghttp2_session *session, const nghttp2_frame *
         http2_client_on_goaway(client, &frame->goaway);
         return 0;
     case NGHTTP2_PING:
-        if ((frame->hd.flags & NGHTTP2_FLAG_ACK) != 0 && client->ping_deadline != BIDE_FOREVER)
+        if ((frame->hd.flags & NGHTTP2_FLAG_ACK) != 0 && client->awaits_pong) {
             client->frames.earned++;
+            client->awaits_pong = false;
+        }
         return 0;
     default: /* (SETTINGS may allow more streams) */
         return 0;

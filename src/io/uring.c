@@ -363,8 +363,8 @@ static void uring_finish(bide_loop *loop, bide_io_operation *operation, ptrdiff_
         result &= uring_wanted(operation) | POLLERR | POLLHUP | POLLNVAL;
     }
     unsigned why = operation->state & IO_ENDING_EARLY;
-    if (operation->code == BIDE_IO_ACCEPT && result == -ECANCELED && why != 0 &&
-        (why & IO_FORGETTING) == 0)
+    if (operation->code == BIDE_IO_ACCEPT && (result == -ECANCELED || result == -EINTR) &&
+        why != 0 && (why & IO_FORGETTING) == 0)
         result = uring_accept_before_end(operation);
     bool no_buffer = result == -ENOBUFS && bide_io_row_of_(operation)->shape == IO_SHAPE_LENT;
     bool falls_back = operation->code == BIDE_IO_SEND_ZERO_COPY &&

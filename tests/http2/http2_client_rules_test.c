@@ -357,6 +357,26 @@ static void a_silent_connection_is_pinged(void **state)
     assert_int_equal(one.pings, 2);
 }
 
+/* The answers to its own PINGs are no idle frames, however many there are. */
+static void answers_to_its_pings_are_free(void **state)
+{
+    (void)state;
+    static const char pong[] = HEAD("\10", "\6", "\1", "\0") "\0\0\0\0\0\0\0\0";
+    one.options.ping_after = 10 * SECOND;
+    one.options.ping_timeout = 5 * SECOND;
+    one.options.max_idle_frames = 4;
+    job *job = talk3_job(&one, "/");
+    talk3_step(&one, 0, BYTES(SETTINGS));
+    for (int i = 1; i < PEER_STEPS - 1; i++) {
+        talk3_step(&one, 1, BYTES(pong));
+        one.steps[i].pause = 11 * SECOND;
+    }
+    talk3_step(&one, 1, BYTES(OK("\5", "\1")));
+    assert_int_equal(talk3_run(&one), 0);
+    assert_int_equal(job->status, 0);
+    assert_int_equal(one.pings, PEER_STEPS - 2);
+}
+
 /* Bytes at random, behind a start that is right, end every request, and leave nothing behind. */
 static void random_frames_end_every_request(void **state)
 {
@@ -418,6 +438,7 @@ int main(void)
         talk_test(windows_are_given_back),
         talk_test(an_early_push_is_refused),
         talk_test(a_silent_connection_is_pinged),
+        talk_test(answers_to_its_pings_are_free),
         talk_test(random_frames_end_every_request),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

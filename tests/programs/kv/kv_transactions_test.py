@@ -253,17 +253,22 @@ def test_a_transaction_without_room_is_refused_as_a_whole():
 
     def body(path):
         with Server("--append-only", path, says=True, first=limit_files) as server:
-            client = server.client()
+            client, waiting = server.client(), server.client()
+            waiting.send(encoded("BLPOP", "l", 0))
+            until(lambda: server.info(client)["blocked_clients"] == "1")
+            client.call("SET", "l", "a string", "PX", 300)
             client.call("SET", "room", "x" * 95000)
             with held(server.process):
                 client.send(encoded("MULTI") + encoded("GET", "b") + encoded("SET", "b", "y" * 6000) + encoded("EXEC") + encoded("PING"))
             assert [client.read() for _ in range(5)] == ["OK", "QUEUED", "QUEUED", refused, "PONG"]
+            until(lambda: client.call("EXISTS", "l") == 0)  # the waiting client's key has changed, and nobody is served yet
             assert transaction(client, "SET a 1") == refused
             assert transaction(client, "STRLEN room") == [95000]
             assert client.call("SET", "a", "1") == refused
             hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
             resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (hard, hard))
             until(lambda: transaction(client, "SET a 2") == ["OK"])
+            assert client.call("RPUSH", "l", "x") == 1 and waiting.read() == [b"l", b"x"]
 
     with_directory(body)
 

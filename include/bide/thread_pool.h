@@ -22,9 +22,10 @@
  * specified.
  *
  * A worker that has work looks at the timers, at what was posted from outside, and at events once in 200 us
- * and a turn, or 128 turns (`event_interval`). If turns suddenly take longer than those before, one look comes later: after up to
- * 128 of them. Each look moves the oldest coroutines that were posted from outside behind the waiting ones,
- * or runs the oldest, if there is no room.
+ * and a turn, or 128 turns (`event_interval`). If turns suddenly take longer than those before, one look
+ * comes later: after up to 128 of them. Each look runs at once the coroutine whose timer was due first,
+ * and the oldest that was posted from outside. The next ones go behind those that wait to run, and so do
+ * later ones while these are there.
  *
  * Any thread may post. Idle workers poll for a while, and then sleep. While all sleep, the pool takes
  * no processor time.

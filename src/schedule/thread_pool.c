@@ -86,6 +86,8 @@ static void pool_init_worker(bide_thread_pool *pool, unsigned index)
     worker->index = index;
     bide_atomic_init(&worker->thread, 0);
     worker->maintenance_countdown = pool->look_turns_max;
+    worker->due_end = 0;
+    worker->injected_end = 0;
     worker->looked = 0;
     bide_pool_forget_pace_(worker);
     worker->lifo_polls = 0;

@@ -1099,12 +1099,17 @@ static void a_workers_stats_are_read_while_it_is_busy(void **state)
 
 /* ---- Options ---- */
 
-/* Several that yield for ever; one of them has a thread post a guest from outside, and joins it. */
+/*
+ * Several that yield for ever. One of them has a thread post a guest from outside, and joins it; or it
+ * runs until the time for which a guest sleeps has come.
+ */
 struct interval_party {
     bide_context context;
-    size_t turns, posted, guest; /* turns in all, when the guest was posted, and when it ran */
+    size_t turns, invited, guest; /* turns in all, when the guest could run, and when it ran */
+    uint64_t time;                /* for which it sleeps; 0: it is posted */
     bide_spawned guest_spawned;
     bide_task guest_task;
+    bide_sleep sleep;
 };
 
 struct interval_host {
@@ -1118,6 +1123,10 @@ bide_coroutine(interval_guest_body)
 {
     bide_begin(interval_guest_body, bide_task * self);
     struct interval_party *party = bide_container_of(self, struct interval_party, guest_task);
+    if (party->time != 0) {
+        bide_await(bide_sleep_until(&party->sleep, party->time));
+        party = bide_container_of(self, struct interval_party, guest_task);
+    }
     party->guest = party->turns;
     bide_end();
 }
@@ -1130,49 +1139,80 @@ static void *post_guest(void *argument)
     return NULL;
 }
 
+/* Returns when it could run: it is posted, or its time has come. */
+static int invite(struct interval_party *party)
+{
+    if (party->time != 0) {
+        while (bide_platform.now() < party->time)
+            ;
+        return 0;
+    }
+    pthread_t thread;
+    int error = pthread_create(&thread, NULL, post_guest, party);
+    if (error == 0)
+        pthread_join(thread, NULL);
+    return -error;
+}
+
 bide_coroutine(interval_host_body)
 {
     bide_begin(interval_host_body, struct interval_host * self);
     while (self->party->guest == 0) {
         self->party->turns++;
-        if (self->invites && self->party->turns > 2000 && self->party->posted == 0) {
-            self->party->posted = self->party->turns;
-            pthread_t thread;
-            if (pthread_create(&thread, NULL, post_guest, self->party) != 0)
-                bide_return(-EAGAIN);
-            pthread_join(thread, NULL);
+        if (self->invites && self->party->turns > 2000 && self->party->invited == 0) {
+            self->party->invited = self->party->turns;
+            int status = invite(self->party);
+            if (status != 0)
+                bide_return(status);
         }
         bide_await(bide_schedule(&self->turn, bide_this_context()->scheduler));
     }
     bide_end();
 }
 
-static void a_post_from_outside_is_seen_within_the_event_interval(void **state)
+/* How many turns begin after the guest could run, and before it does. */
+static size_t turns_before_the_guest(unsigned interval, bool sleeps)
+{
+    enum { HOSTS = 64 };
+    const bide_thread_pool_options options = {.threads = 1, .event_interval = interval};
+    bide_thread_pool *pool;
+    struct interval_party party = {.turns = 0};
+    struct interval_host hosts[HOSTS];
+    bide_spawned spawned[HOSTS];
+    assert_int_equal(bide_thread_pool_create_with(&pool, &options), 0);
+    party.context = context_of(pool);
+    if (sleeps) {
+        /* (later than the 2,000 turns; if it is not, the guest may run before it was invited) */
+        party.time = bide_platform.now() + 50000000;
+        post_guest(&party);
+    }
+    for (int j = 0; j < HOSTS; j++) {
+        hosts[j].party = &party;
+        hosts[j].invites = j == 0;
+        bide_spawn(&spawned[j], &party.context,
+                   bide_task_init(&hosts[j].task, &interval_host_body));
+    }
+    for (int j = 0; j < HOSTS; j++)
+        assert_int_equal(wait_for(&spawned[j]), 0);
+    assert_int_equal(wait_for(&party.guest_spawned), 0);
+    bide_thread_pool_destroy(pool);
+    return party.invited != 0 ? party.guest - party.invited : 0;
+}
+
+static const unsigned event_intervals[] = {2, 3, 8, 16};
+
+static void a_post_from_outside_runs_within_the_event_interval(void **state)
 {
     (void)state;
-    enum { HOSTS = 4 };
-    static const unsigned intervals[] = {2, 3, 8, 16};
-    for (unsigned i = 0; i < sizeof intervals / sizeof intervals[0]; i++) {
-        const bide_thread_pool_options options = {.threads = 1, .event_interval = intervals[i]};
-        bide_thread_pool *pool;
-        struct interval_party party = {.turns = 0};
-        struct interval_host hosts[HOSTS];
-        bide_spawned spawned[HOSTS];
-        assert_int_equal(bide_thread_pool_create_with(&pool, &options), 0);
-        party.context = context_of(pool);
-        for (int j = 0; j < HOSTS; j++) {
-            hosts[j].party = &party;
-            hosts[j].invites = j == 0;
-            bide_spawn(&spawned[j], &party.context,
-                       bide_task_init(&hosts[j].task, &interval_host_body));
-        }
-        for (int j = 0; j < HOSTS; j++)
-            assert_int_equal(wait_for(&spawned[j]), 0);
-        assert_int_equal(wait_for(&party.guest_spawned), 0);
-        /* until the look, and then behind the hosts */
-        assert_true(party.guest - party.posted <= intervals[i] + HOSTS);
-        bide_thread_pool_destroy(pool);
-    }
+    for (unsigned i = 0; i < sizeof event_intervals / sizeof event_intervals[0]; i++)
+        assert_in_range(turns_before_the_guest(event_intervals[i], false), 0, event_intervals[i]);
+}
+
+static void a_due_timer_runs_within_the_event_interval(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < sizeof event_intervals / sizeof event_intervals[0]; i++)
+        assert_in_range(turns_before_the_guest(event_intervals[i], true), 0, event_intervals[i]);
 }
 
 static void note_stack_size(void *argument, unsigned worker)
@@ -1627,7 +1667,8 @@ int main(void)
         cmocka_unit_test(a_processor_that_is_not_there_is_EINVAL),
         cmocka_unit_test(stats_count_what_the_workers_do),
         cmocka_unit_test(a_workers_stats_are_read_while_it_is_busy),
-        cmocka_unit_test(a_post_from_outside_is_seen_within_the_event_interval),
+        cmocka_unit_test(a_post_from_outside_runs_within_the_event_interval),
+        cmocka_unit_test(a_due_timer_runs_within_the_event_interval),
         cmocka_unit_test(the_threads_have_stacks_of_the_size_that_was_asked_for),
         cmocka_unit_test(intervals_and_stacks_that_cannot_be_are_EINVAL),
         cmocka_unit_test(destroy_first_runs_what_is_queued),

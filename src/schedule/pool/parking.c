@@ -179,11 +179,17 @@ static bide_awaiter_chain take_due_timers(bide_thread_pool *pool, uint64_t now)
     return due;
 }
 
+static void push_due_timers(bide_pool_worker *worker, bide_awaiter *first, bide_awaiter *last)
+{
+    bide_pool_push_(worker, first, last);
+    worker->due_end = bide_run_queue_end_(&worker->queue);
+}
+
 bool bide_pool_push_due_timers_(bide_pool_worker *worker, uint64_t now)
 {
     bide_awaiter_chain due = take_due_timers(worker->pool, now);
     if (due.first != NULL)
-        bide_pool_push_(worker, due.first, due.last);
+        push_due_timers(worker, due.first, due.last);
     return due.first != NULL;
 }
 
@@ -192,7 +198,7 @@ bide_awaiter *bide_pool_take_due_timers_(bide_pool_worker *worker, uint64_t now)
     bide_awaiter_chain due = take_due_timers(worker->pool, now);
     bide_awaiter *first = due.first;
     if (first != due.last)
-        bide_pool_push_(worker, first->link, due.last);
+        push_due_timers(worker, first->link, due.last);
     return first;
 }
 

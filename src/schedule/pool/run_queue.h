@@ -67,6 +67,21 @@ BIDE_INLINE uint32_t bide_run_queue_room_(bide_run_queue_ *queue)
     return BIDE_RUN_QUEUE_SIZE_ - (tail - head);
 }
 
+/* The position behind the newest. The owner's. */
+BIDE_INLINE uint32_t bide_run_queue_end_(bide_run_queue_ *queue)
+{
+    return bide_atomic_load(&queue->tail, relaxed);
+}
+
+/*
+ * Whether all before position `end` were taken. The owner's. False now and then although they were: half of
+ * all positions count as ahead.
+ */
+BIDE_INLINE bool bide_run_queue_is_past_(bide_run_queue_ *queue, uint32_t end)
+{
+    return (int32_t)(bide_atomic_load(&queue->head, relaxed) - end) >= 0;
+}
+
 /* The owner's. False: the ring is full. */
 BIDE_INLINE bool bide_run_queue_push_(bide_run_queue_ *queue, bide_awaiter *awaiter)
 {

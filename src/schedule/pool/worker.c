@@ -12,8 +12,8 @@
  *
  * A worker takes from its slot, its ring, `injected`, and the other workers' rings, in that order.
  * Once in `look_turns_max` turns, or more often if they are long (look_pace.h), it looks at
- * what is injected and at the timers, and moves them to the end of its ring. If that is full, it runs the
- * oldest injected coroutine, and the timer that is due first.
+ * what is injected and at the timers. It runs the oldest injected coroutine and the timer that is due
+ * first, and moves the others to the end of its ring. While these are there, later ones go behind them.
  *
  *     running --nothing of its own--> searching --nothing anywhere--> sleeping --woken--> searching
  *        ^                                |
@@ -80,8 +80,10 @@
  *    - Injected: each look moves the oldest to the ring or, if that is full, runs it at once. The ring
  *      may be full at every look. So a coroutine with k injected before it is in a ring, or runs, within
  *      (k + 1) L turns of any one worker. Only the order of the injections counts: later ones go behind it.
- *    - A due timer: a look moves all timers that are due to the ring. If it is full, the look runs the
- *      first at once, and the others are injected.
+ *      If none that was injected is in the ring, the look runs the oldest at once. So with k = 0 it runs
+ *      within L turns then, however many others are in the ring.
+ *    - A due timer: a look moves all timers that are due to the ring. If that is full, or no timer is in it,
+ *      the look runs the first at once; those that find no room are injected.
  *    - In a ring: at most BIDE_RUN_QUEUE_SIZE_ - 1 are before it. For each of these at most LIFO_POLLS
  *      run from the slot, and in L turns at most two by a look. If a coroutine is woken while the ring is
  *      full, the older half of the ring is injected with it, and counts as such from then on: so the
@@ -234,6 +236,7 @@ static bide_awaiter *worker_take_injected(bide_pool_worker *worker, bool takes_o
         if (!bide_run_queue_push_(&worker->queue, first))
             break;
         pool->injected.first = next;
+        worker->injected_end = bide_run_queue_end_(&worker->queue);
     }
     if (pool->injected.first == NULL)
         bide_atomic_store(&pool->is_injected, 0, relaxed);
@@ -300,9 +303,19 @@ static bool worker_keep_pace(bide_pool_worker *worker, uint64_t now)
 }
 
 /*
- * Returns a coroutine that runs before those of the slot and the ring, which is full (8); NULL: none. If
- * there are two, a due timer's and an injected one, it runs the first itself, before it takes the second:
- * while the first runs, the other is where all find it.
+ * Whether a look runs what it finds at once: not if others of its kind, which it would overtake, are in the
+ * ring, where they end at `end`. If the ring is full there is no choice (8).
+ */
+static bool worker_runs_at_once(bide_pool_worker *worker, uint32_t end)
+{
+    return bide_run_queue_is_past_(&worker->queue, end) ||
+           bide_run_queue_room_(&worker->queue) == 0;
+}
+
+/*
+ * Returns a coroutine that runs before those of the slot and the ring (8); NULL: none. If there are two, a
+ * due timer's and an injected one, it runs the first itself, before it takes the second: while the first
+ * runs, the other is where all find it.
  */
 static BIDE_NOINLINE bide_awaiter *worker_maintenance(bide_pool_worker *worker)
 {
@@ -313,7 +326,7 @@ static BIDE_NOINLINE bide_awaiter *worker_maintenance(bide_pool_worker *worker)
     if (worker_keep_pace(worker, now) && pool->driver != NULL)
         pool->driver->look(pool->driver, worker->index);
     if (bide_atomic_load(&pool->has_timers, relaxed) != 0 && now >= bide_pool_next_timer_(pool)) {
-        if (bide_run_queue_room_(&worker->queue) == 0)
+        if (worker_runs_at_once(worker, worker->due_end))
             due = bide_pool_take_due_timers_(worker, now);
         else
             bide_pool_push_due_timers_(worker, now);
@@ -323,7 +336,7 @@ static BIDE_NOINLINE bide_awaiter *worker_maintenance(bide_pool_worker *worker)
     if (due != NULL)
         bide_pool_run_(worker, due);
     bide_awaiter *injected =
-        worker_take_injected(worker, bide_run_queue_room_(&worker->queue) == 0);
+        worker_take_injected(worker, worker_runs_at_once(worker, worker->injected_end));
     bide_pool_tell_(pool);
     return injected;
 }

@@ -95,12 +95,14 @@ struct bide_pool_worker {
     unsigned maintenance_turns;     /* from one to the next (look_pace.h) */
     uint64_t maintained;            /* when the last one was; 0: it was out of work since */
     uint64_t looked;                /* when the driver was due the last time */
+    uint32_t due_end;               /* the ring's end when due timers were last moved to it */
+    uint32_t injected_end;          /* the same for injected coroutines */
     unsigned lifo_polls;            /* coroutines taken from the slot in a row */
     bool is_searching;              /* counted in `idle` as searching */
-    bool halts;           /* it may have to stop: see shutdown.c and spare.c */
-    unsigned regions;     /* that it is in, one in the other (spare.c) */
-    uint32_t random;      /* where stealing starts */
-    bide_spin_pace_ pace; /* how often it looks for work before it sleeps */
+    bool halts;                     /* it may have to stop: see shutdown.c and spare.c */
+    unsigned regions;               /* that it is in, one in the other (spare.c) */
+    uint32_t random;                /* where stealing starts */
+    bide_spin_pace_ pace;           /* how often it looks for work before it sleeps */
 
     /* The second halves of its joins (bide/detail/join_deque.h). */
     bide_join_deque_ join;

@@ -17,6 +17,7 @@
  *    calls bide_io_finish_waiting, which clears IO_WAITING.
  */
 #include "bide/extend/io.h"
+#include "bide/inspect.h"
 
 #include "bide/socket.h"
 
@@ -25,6 +26,7 @@
 #include "../system/fork.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include "buffer_pool.h"
@@ -93,11 +95,32 @@ static BIDE_NOINLINE bide_frame *operation_begin_at_owner(bide_io *io, bide_io_o
                                         : bide_io_forward_(io, operation);
 }
 
+/* In debug builds: tells once in a process, on stderr, what is missing. */
+static BIDE_COLD void explain_no_loop(const bide_frame *frame)
+{
+#if BIDE_DEBUG
+    static bide_atomic(uint32_t) explained;
+    bide_backtrace_entry entry;
+    if (bide_atomic_exchange(&explained, 1, relaxed) != 0)
+        return;
+    bide_backtrace(frame, &entry, 1);
+    fprintf(
+        stderr,
+        "bide: %s (%s:%u) awaits input or output on a scheduler that is no loop, which ends with"
+        " -ENOTSUP; run it by bide_run or bide_loop_wait, or on a pool of bide_io_pool_create\n",
+        entry.name, entry.file, entry.line);
+#else
+    (void)frame;
+#endif
+}
+
 bide_frame *bide_io_suspend(bide_awaiter *awaiter, bide_frame *frame)
 {
     bide_io_operation *operation = bide_container_of(awaiter, bide_io_operation, awaiter);
     bide_io *io = io_of_context(frame->context);
     if (BIDE_UNLIKELY(io == NULL || bide_is_inherited_(io->generation))) {
+        if (io == NULL)
+            explain_no_loop(frame);
         operation->status = -ENOTSUP;
         return frame;
     }

@@ -2,6 +2,8 @@
 #define _GNU_SOURCE
 #include "runner.h"
 
+#include "misuse.h"
+
 #include "bide/select.h"
 
 #include <errno.h>
@@ -414,9 +416,45 @@ static void elsewhere_there_is_no_input_and_output(void **state)
                      -ENOTSUP);
 }
 
+#if BIDE_DEBUG
+struct astray {
+    bide_task task;
+    bide_descriptor file;
+    bide_file_operation operation;
+};
+
+bide_coroutine(astray_body)
+{
+    bide_begin(astray_body, struct astray * self);
+    bide_try(bide_open(&self->operation, &self->file, "/dev/null", O_RDONLY, 0));
+    bide_end();
+}
+
+/* Ends by a signal, as misuse does, if the status is right. */
+static void go_astray_twice(void)
+{
+    struct astray astray;
+    for (int i = 0; i < 2; i++) {
+        if (bide_sync_wait(bide_task_init(&astray.task, &astray_body)) != -ENOTSUP)
+            _exit(1);
+    }
+    abort();
+}
+
+static void what_is_missing_is_said_on_stderr(void **state)
+{
+    (void)state;
+    assert_true(misuse_aborts_naming(go_astray_twice, "bide: astray_body (", "files_test.c:"));
+    assert_true(misuse_aborts_naming(go_astray_twice, "is no loop", "bide_loop_wait"));
+}
+#endif
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+#if BIDE_DEBUG
+        cmocka_unit_test(what_is_missing_is_said_on_stderr), /* before others use it up */
+#endif
         world_test(written_data_is_read),
         world_test(buffers_are_gathered_and_scattered),
         world_test(files_are_made_measured_and_removed),

@@ -73,8 +73,8 @@ bide_awaiter *bide_socket_pair(bide_io_operation *operation, bide_descriptor *on
  * yet. If no descriptor is to be had (-EMFILE, -ENFILE) the connection goes on waiting. A listener in
  * blocking mode may be put into nonblocking mode, also for other processes that share it.
  * Threads: the loop's. Errors: those of accept(2); -EPIPE (closed meanwhile), -ECANCELED,
- * -ETIMEDOUT. Suspends: if no connection waits. Cancel-safe: yes: it ends with a connection, or none
- * is accepted and accepts elsewhere that share the socket are woken for those that come.
+ * -ETIMEDOUT. Suspends: if no connection waits. Cancel-safe: yes: it accepts a connection or none; if
+ * none, other waiting accepts of the socket get the next ones.
  * Progress: that of the system calls.
  */
 BIDE_MUST_AWAIT
@@ -391,6 +391,55 @@ enum { BIDE_PACKET_CONTROL = 192 };
  * Threads: any. Progress: wait-free.
  */
 void bide_packet_info_get(bide_packet_info *info, const struct msghdr *message);
+
+/* ---- Listening at a path ---- */
+
+/*
+ * A path where a server listens with a Unix socket. A server that was killed leaves its socket's file behind, and
+ * bide_listen fails then. This replaces such a leftover, and never anything else:
+ *
+ *     status = bide_listen_path_init(&where, "/run/user/1000/x");
+ *     if (status == 0 && (status = bide_listen_path_open(&where, 0600, 128)) >= 0)
+ *         bide_descriptor_init(&server.listener, status);
+ *     ... serve ...
+ *     bide_listen_path_remove(&where);
+ *
+ * Why it is correct: src/io/listen_path.c.
+ */
+typedef struct bide_listen_path {
+    char path[108]; /* with its zero */
+
+    /* of the library */
+    int directory;  /* for its lock; -1: none */
+    int file;       /* the socket's file; -1: none */
+    unsigned waits; /* that are left for the lock */
+} bide_listen_path;
+
+/*
+ * Copies `path`, and opens its directory if it is this user's. The descriptor stays open for
+ * bide_listen_path_open and bide_listen_path_remove, also if the directory cannot be opened later.
+ * Threads: before it is shared. Errors: -EINVAL (`path` is empty), -ENAMETOOLONG. Progress: that of the system calls.
+ */
+int bide_listen_path_init(bide_listen_path *where, const char *path);
+
+/*
+ * Creates a stream socket that listens at the path, and returns its descriptor, which is nonblocking and the caller's.
+ * The file has that mode, less the umask. If the path exists, it is replaced only if it is a socket of this user's to
+ * which nobody listens. Of several processes that do this at once, one listens and the others fail with -EADDRINUSE, if
+ * the directory is this user's. For that it is locked (flock(2)). Another process may hold that lock, which is waited for
+ * 2 s in all calls together; then this continues without it.
+ * Threads: one at a time. Errors: -EADDRINUSE (somebody listens there), -EEXIST (there is something else), -EINVAL (it
+ * was not initialised, or is open), those of socket(2), bind(2) and listen(2). Progress: blocks for 2 s at most.
+ */
+int bide_listen_path_open(bide_listen_path *where, unsigned mode, int backlog);
+
+/*
+ * Removes the file, if the path still has that socket, and closes the descriptors of `where`. The listening descriptor
+ * stays open. A successor's socket stays. So does this one, as a leftover, if another process
+ * holds the lock all the time. May be called after errors of the other functions.
+ * Threads: one at a time. Progress: blocks for 2 s at most.
+ */
+void bide_listen_path_remove(bide_listen_path *where);
 
 BIDE_EXTERN_C_END
 

@@ -690,6 +690,7 @@ static const int calls_of_connects[] = {
 
 /* A server that removes a file. */
 static const int calls_of_removes[] = {
+    SYS_flock,
     SYS_unlinkat,
 #ifdef SYS_unlink
     SYS_unlink,

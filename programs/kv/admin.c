@@ -202,8 +202,21 @@ void command_reset(struct client *client)
 
 /* ---- INFO ---- */
 
+/* The pauses and refusals of all servers. */
+static bide_server_stats count_accepting(const struct kv *kv)
+{
+    bide_server_stats sum = {0};
+    for (size_t i = 0; i < kv->server_count; i++) {
+        const bide_server_stats *stats = bide_server_own_stats(&kv->servers[i]);
+        sum.pauses += stats->pauses;
+        sum.refused += stats->refused;
+    }
+    return sum;
+}
+
 static int print_info(const struct kv *kv, char *text, size_t size)
 {
+    const bide_server_stats accepting = count_accepting(kv);
     const struct keyspace *keys = &kv->keys;
     bide_loop_back_end back_end = bide_loop_backend(kv->loop);
     return snprintf(
@@ -235,10 +248,7 @@ static int print_info(const struct kv *kv, char *text, size_t size)
         (unsigned long long)keys->expirations, (unsigned long long)keys->hits,
         (unsigned long long)keys->misses, kv->pubsub.channels.count, kv->pubsub.pattern_count,
         (unsigned long long)kv->pubsub.cut_off, (unsigned long long)kv->turns_ended,
-        (unsigned long long)(bide_server_own_stats(&kv->server)->pauses +
-                             bide_server_own_stats(&kv->unix_server)->pauses),
-        (unsigned long long)(bide_server_own_stats(&kv->server)->refused +
-                             bide_server_own_stats(&kv->unix_server)->refused),
+        (unsigned long long)accepting.pauses, (unsigned long long)accepting.refused,
         keys->keys.table.count, keys->keys.expiry_count);
 }
 

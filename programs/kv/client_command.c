@@ -68,7 +68,7 @@ static struct bytes print_address(char text[BIDE_ADDRESS_TEXT], struct client *c
                           : bide_peer_address(client->socket, &address);
     text[0] = '\0';
     if (status == 0 && address.any.generic.sa_family == AF_UNIX)
-        (void)snprintf(text, BIDE_ADDRESS_TEXT, "%s:0", client->kv->options.unix_socket);
+        (void)snprintf(text, BIDE_ADDRESS_TEXT, "%s:0", client->kv->unix_path.path);
     else if (status == 0)
         bide_address_print(&address, text, BIDE_ADDRESS_TEXT);
     return bytes_of(text);

@@ -53,8 +53,7 @@ static void list_parameters(struct kv *kv, struct parameter parameters[PARAMETER
         {"reply", SIZE_VALUE, .size = &options->reply, .min = 1024, .max = largest},
         {"save", FIXED_TEXT, .text = ""},
         {"save-every", FIXED_NUMBER, .number = options->save_every},
-        {"unixsocket", FIXED_TEXT,
-         .text = options->unix_socket != NULL ? options->unix_socket : ""},
+        {"unixsocket", FIXED_TEXT, .text = kv->unix_path.path},
         {"unixsocketperm", FIXED_TEXT, .text = mode},
     };
     memcpy(parameters, all, sizeof all);

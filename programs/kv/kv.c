@@ -80,9 +80,8 @@ static void wake_flush(struct keyspace *keyspace)
 
 static void shut_down_servers(struct kv *kv, uint64_t deadline)
 {
-    bide_server_shut_down(&kv->server, deadline);
-    if (kv->options.unix_socket != NULL)
-        bide_server_shut_down(&kv->unix_server, deadline);
+    for (size_t i = 0; i < kv->server_count; i++)
+        bide_server_shut_down(&kv->servers[i], deadline);
 }
 
 /* Awaits a task that the server needs: its error stops the server. */
@@ -108,7 +107,7 @@ async int stop_on_request(struct kv *kv, bide_signal *terminate, bide_signal *in
 
 /* ---- Serving ---- */
 
-/* Neither server goes on without the other. */
+/* An error of one server stops both. */
 async int run_listener(struct kv *kv, bide_server *server)
 {
     int status = await bide_server_run(server);
@@ -127,9 +126,9 @@ async int serve_clients(struct kv *kv)
     if (kv->journal.is_on &&
         spawn(&writer, stop_server_on_error(kv, async_journal_write(&writing, &kv->journal))) < 0)
         return -ENOMEM;
-    int status = kv->options.unix_socket == NULL
-                     ? await run_listener(kv, &kv->server)
-                     : await all(run_listener(kv, &kv->server), run_listener(kv, &kv->unix_server));
+    int status = kv->server_count == 1 ? await run_listener(kv, &kv->servers[0])
+                                       : await all(run_listener(kv, &kv->servers[0]),
+                                                   run_listener(kv, &kv->servers[1]));
     kv->journal.is_stopping = true;
     bide_single_consumer_auto_event_set(&kv->journal.writer_wakeup);
     await bide_scope_join(&writer);
@@ -414,14 +413,41 @@ static void load_files(struct kv *kv)
 }
 
 /* Listens; while the address is still that of a killed server, it tries again. */
-async int open_listener(struct kv *kv, const bide_address *address)
+async int open_listener(bide_server *server, const bide_address *address)
 {
     for (int tries = 1;; tries++) {
-        int status = await bide_listen(&kv->server.listener, address, BACKLOG);
+        int status = await bide_listen(&server->listener, address, BACKLOG);
         if (status != -EADDRINUSE || tries == LISTEN_TRIES)
             return status;
         try await bide_sleep_for(LISTEN_PAUSE);
     }
+}
+
+/* Listens at the path, with the exact mode. (Nothing else creates a file meanwhile, so the umask may change.) */
+static int open_path(struct kv *kv)
+{
+    mode_t mask = umask(0);
+    int status = bide_listen_path_open(&kv->unix_path, kv->options.unix_socket_mode, BACKLOG);
+    umask(mask);
+    return status;
+}
+
+async int open_path_listener(struct kv *kv, bide_server *server)
+{
+    for (int tries = 1;; tries++) {
+        int status = open_path(kv);
+        if (status >= 0)
+            bide_descriptor_init(&server->listener, status);
+        if (status != -EADDRINUSE || tries == LISTEN_TRIES)
+            return status < 0 ? status : 0;
+        try await bide_sleep_for(LISTEN_PAUSE);
+    }
+}
+
+/* The next of the servers, which counts when it listens. */
+static bide_server *next_server(struct kv *kv)
+{
+    return &kv->servers[kv->server_count];
 }
 
 static void start_listening(struct kv *kv)
@@ -430,27 +456,36 @@ static void start_listening(struct kv *kv)
     async_frame(open_listener) opening;
     int status = bide_address_ip(&address, kv->options.address, (uint16_t)kv->options.port);
     if (status == 0)
-        status = client_server_init(kv, &kv->server);
+        status = client_server_init(kv, next_server(kv));
     if (status == 0)
-        status = bide_loop_wait(kv->loop, async_open_listener(&opening, kv, &address));
+        status = bide_loop_wait(kv->loop, async_open_listener(&opening, next_server(kv), &address));
     if (status == 0)
-        status = bide_local_address(&kv->server.listener, &address);
+        status = bide_local_address(&next_server(kv)->listener, &address);
     if (status < 0) {
         kv_report("%s port %u: %s", kv->options.address, kv->options.port, strerror(-status));
         exit(1);
     }
     kv->options.port = bide_address_port(&address);
+    kv->server_count++;
 }
 
 static void start_listening_on_path(struct kv *kv)
 {
-    const char *path = kv->options.unix_socket;
-    int status = client_server_init(kv, &kv->unix_server);
+    async_frame(open_path_listener) opening;
+    int status = client_server_init(kv, next_server(kv));
     if (status == 0)
-        status = unix_socket_open(&kv->unix_socket, kv->options.unix_socket_mode, BACKLOG);
+        status = bide_loop_wait(kv->loop, async_open_path_listener(&opening, kv, next_server(kv)));
     if (status < 0)
-        exit_with_error(path, status);
-    bide_descriptor_init(&kv->unix_server.listener, status);
+        exit_with_error(kv->options.unix_socket, status);
+    kv->server_count++;
+}
+
+/* Opens the path's directory, which stays open. It may be that this is not possible later. */
+static void find_path(struct kv *kv)
+{
+    int status = bide_listen_path_init(&kv->unix_path, kv->options.unix_socket);
+    if (status < 0)
+        exit_with_error(kv->options.unix_socket, status);
 }
 
 /* Limits the files, to those of the options and files beside them, before any other thread exists. */
@@ -471,9 +506,8 @@ static void confine_calls(struct kv *kv)
 {
     bool is_uring = strcmp(bide_loop_backend(kv->loop).name, "uring") == 0;
     monitoring_start("kv", kv->options.monitor);
-    confine_limit_calls(&kv->options.confine,
-                        CONFINE_STORES | (is_uring ? CONFINE_URING : 0) |
-                            (kv->options.unix_socket != NULL ? CONFINE_REMOVES : 0));
+    confine_limit_calls(&kv->options.confine, CONFINE_STORES | (is_uring ? CONFINE_URING : 0) |
+                                                  (kv->server_count > 1 ? CONFINE_REMOVES : 0));
 }
 
 static void print_listening(const struct kv *kv)
@@ -523,7 +557,7 @@ int main(int argc, char **argv)
     if (status < 0)
         exit_with_error("the loop", status);
     if (kv.options.unix_socket != NULL)
-        unix_socket_init(&kv.unix_socket, kv.options.unix_socket);
+        find_path(&kv);
     confine_files(&kv.options);
     kv_init(&kv);
     load_files(&kv);
@@ -537,8 +571,8 @@ int main(int argc, char **argv)
     print_listening(&kv);
     status = bide_loop_wait(kv.loop, async_run_server(&frame, &kv, &terminate, &interrupt));
     monitoring_stop(kv.options.monitor);
-    if (kv.options.unix_socket != NULL)
-        unix_socket_remove(&kv.unix_socket);
+    if (kv.server_count > 1)
+        bide_listen_path_remove(&kv.unix_path);
     bide_signal_destroy(&terminate);
     bide_signal_destroy(&interrupt);
     if (kv.journal.error < 0)

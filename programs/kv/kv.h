@@ -10,7 +10,6 @@
 #include "options.h"
 #include "pubsub.h"
 #include "record.h"
-#include "unix_socket.h"
 
 struct kv {
     struct options options;
@@ -22,8 +21,9 @@ struct kv {
     struct waiting waiting;
 
     bide_loop *loop;
-    bide_server server, unix_server; /* of the port, and of --unix-socket */
-    struct unix_socket unix_socket;
+    bide_server servers[2]; /* of the port, and behind it of --unix-socket, if that is given */
+    size_t server_count;
+    bide_listen_path unix_path;
     struct client *clients;
     size_t client_count, killed_clients; /* all, and those of them that have been killed */
     uint64_t last_id, commands, connections, draws;

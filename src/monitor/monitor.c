@@ -54,7 +54,7 @@ enum {
 enum { MONITOR_ACCEPT_PAUSE = 100 * MONITOR_MILLISECOND };
 
 typedef struct monitor {
-    monitor_socket_path socket; /* this and the name are constant */
+    bide_listen_path socket; /* its path and the name are constant */
     char name[MONITOR_NAME_MAX];
     uid_t owner;
     int listener;
@@ -387,7 +387,7 @@ static int monitor_init(monitor *monitor, const bide_monitor_options *options)
         return monitor->listener;
     int error = monitor_start_thread(monitor);
     if (error != 0) {
-        bide_monitor_socket_remove_(&monitor->socket);
+        bide_listen_path_remove(&monitor->socket);
         close(monitor->listener);
     }
     return error;
@@ -420,7 +420,7 @@ int bide_monitor_stop(void)
     pthread_mutex_unlock(&monitor_state.lock);
     if (monitor == NULL)
         return -EALREADY;
-    bide_monitor_socket_remove_(&monitor->socket);
+    bide_listen_path_remove(&monitor->socket);
     while (write(monitor->ending, &one, sizeof one) < 0 && errno == EINTR) {
     }
     bide_threads_join_(&monitor->thread, 1);

@@ -101,8 +101,11 @@ int paths_init(struct paths *paths, const struct fetch *fetch, const struct tran
  */
 bool partial_is_own(const struct stat *about);
 
-/* The same file, with the same content. */
+/* The same file. */
 bool partial_is_same(const struct stat *one, const struct stat *other);
+
+/* The same file, with the same content. A program may set the time of a change (st_mtim), but not st_ctim. */
+bool partial_is_unchanged(const struct stat *one, const struct stat *other);
 
 /* ---- digest.c ---- */
 
@@ -125,6 +128,7 @@ struct worker {
     bide_descriptor file; /* the part, while it is open */
     struct stat loaded;   /* the part that transfer->present was taken from */
     bool was_replaced;    /* `file` is another one */
+    bool is_foreign;      /* another process has written its content: this one removes nothing */
     struct digest digest;
     uint64_t summed;      /* bytes of the part in the digest */
     bool is_saved;        /* the file `origin` exists */

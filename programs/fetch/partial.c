@@ -36,9 +36,18 @@ bool partial_is_own(const struct stat *about)
 
 bool partial_is_same(const struct stat *one, const struct stat *other)
 {
-    return one->st_dev == other->st_dev && one->st_ino == other->st_ino &&
-           one->st_size == other->st_size && one->st_mtim.tv_sec == other->st_mtim.tv_sec &&
-           one->st_mtim.tv_nsec == other->st_mtim.tv_nsec;
+    return one->st_dev == other->st_dev && one->st_ino == other->st_ino;
+}
+
+static bool is_same_time(struct timespec one, struct timespec other)
+{
+    return one.tv_sec == other.tv_sec && one.tv_nsec == other.tv_nsec;
+}
+
+bool partial_is_unchanged(const struct stat *one, const struct stat *other)
+{
+    return partial_is_same(one, other) && one->st_size == other->st_size &&
+           is_same_time(one->st_mtim, other->st_mtim) && is_same_time(one->st_ctim, other->st_ctim);
 }
 
 /*

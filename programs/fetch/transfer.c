@@ -239,28 +239,28 @@ async int open_or_create_part(struct worker *worker, bool *is_new)
 
 /*
  * Locks the part against other processes. Its last holder may have renamed or removed it before that: the lock is of
- * use only if the path still leads to the file. Returns 0 or a negative errno: -EAGAIN if it does not.
+ * use only if the path still leads to the file. Returns 0 or a negative errno: -EAGAIN if it does not, -EPERM if another
+ * user could change the file.
  */
-static int lock_part(struct worker *worker)
+static int lock_part(struct worker *worker, bool is_new)
 {
     struct stat locked, named;
     int fd = bide_descriptor_fd(&worker->file);
+    if (fstat(fd, &locked) != 0)
+        return -errno;
+    if (!is_new && !partial_is_own(&locked))
+        return -EPERM;
     if (flock(fd, LOCK_EX | LOCK_NB) != 0)
         return errno == EWOULDBLOCK ? -EBUSY : -errno;
     if (fstat(fd, &locked) != 0)
         return -errno;
     if (lstat(worker->paths.part, &named) != 0)
         return errno == ENOENT ? -EAGAIN : -errno;
-    if (locked.st_dev != named.st_dev || locked.st_ino != named.st_ino)
+    if (!partial_is_same(&locked, &named))
         return -EAGAIN;
-    worker->was_replaced = !partial_is_same(&locked, &worker->loaded);
+    worker->was_replaced = !partial_is_unchanged(&locked, &worker->loaded);
+    worker->is_foreign = worker->was_replaced && !is_new;
     return 0;
-}
-
-static bool is_own_file(int fd)
-{
-    struct stat about;
-    return fstat(fd, &about) == 0 && partial_is_own(&about);
 }
 
 /* Opens and locks the part. If that fails, it is closed, and not removed. Returns -EAGAIN if it has to be tried again. */
@@ -272,13 +272,11 @@ async int open_part_once(struct worker *worker, struct transfer *transfer)
         return status;
     if (status < 0)
         return file_failed(worker, transfer, status);
-    if (!is_new && !is_own_file(bide_descriptor_fd(&worker->file))) {
-        bide_close(&worker->file);
-        return fail_permanently(worker, transfer, "%s: not a file of its own", worker->paths.part);
-    }
-    status = lock_part(worker);
+    status = lock_part(worker, is_new);
     if (status < 0)
         bide_close(&worker->file);
+    if (status == -EPERM)
+        return fail_permanently(worker, transfer, "%s: not a file of its own", worker->paths.part);
     if (status == -EBUSY)
         return fail_permanently(worker, transfer, "%s: locked by another process",
                                 worker->paths.part);
@@ -309,7 +307,7 @@ static bool has_sum(const struct fetch *fetch, const struct transfer *transfer)
 async int empty_part(struct fetch *fetch, struct worker *worker, struct transfer *transfer)
 {
     transfer->present = transfer->resumed = worker->summed = 0;
-    worker->was_replaced = false;
+    worker->was_replaced = worker->is_foreign = false;
     int status = 0;
     struct stat about;
     if (has_sum(fetch, transfer) && digest_start(&worker->digest) < 0)
@@ -526,7 +524,7 @@ async int retry_until_done(struct fetch *fetch, struct worker *worker, struct tr
 /* Removes a part that a later run could not resume. */
 async int remove_useless_part(struct worker *worker, const struct transfer *transfer)
 {
-    bool is_ours = bide_descriptor_is_open(&worker->file);
+    bool is_ours = bide_descriptor_is_open(&worker->file) && !worker->is_foreign;
     if (is_ours && (transfer->present == 0 || transfer->validator[0] == 0 || !worker->is_saved))
         await partial_remove(&worker->paths);
     return 0;
@@ -536,7 +534,7 @@ async int transfer_run(struct fetch *fetch, struct worker *worker, struct transf
 {
     bide_descriptor_init_closed(&worker->file);
     worker->summed = 0;
-    worker->is_saved = worker->was_replaced = false;
+    worker->is_saved = worker->was_replaced = worker->is_foreign = false;
     memset(&worker->loaded, 0, sizeof worker->loaded);
     defer bide_close(&worker->file);
     defer digest_free(&worker->digest);

@@ -363,6 +363,43 @@ def test_a_part_that_is_replaced_begins_anew(directory):
         os.unlink(os.path.join(directory, "a"))
 
 
+def test_a_part_that_another_process_has_changed_is_not_removed(directory):
+    """Another process goes on with the part between two requests, and has let go of it: that is its progress."""
+    part = os.path.join(directory, "a.part")
+    def behave(self, path, turn):
+        if turn == 1:
+            self.cut(CONTENT, 300_000, ETag='"1"')
+            return
+        with open(part, "ab") as file:
+            file.write(CONTENT[300_000:350_000])
+        self.give(CONTENT, '"1"')
+    with Server(behave) as server:
+        fetch(directory, server.url("/a"), "--tries", "1", status=1)
+        fetch(directory, server.url("/a"), "--resume", "--tries", "1", status=1)
+    holds(directory, "a.part", "a.part.from")
+    assert content(directory, "a.part") == CONTENT[:350_000]
+
+
+def test_a_part_with_its_old_time_begins_anew(directory):
+    """The file, its size and the time of its last change are as before, but not its content."""
+    part = os.path.join(directory, "a.part")
+    def behave(self, path, turn):
+        if turn == 1:
+            self.cut(CONTENT, 300_000, ETag='"1"')
+            return
+        if turn == 2:
+            before = os.stat(part)
+            with open(part, "r+b") as file:
+                file.write(b"x" * 300_000)
+            os.utime(part, ns=(before.st_atime_ns, before.st_mtime_ns))
+        self.give(CONTENT, '"1"')
+    with Server(behave) as server:
+        fetch(directory, server.url("/a"), "--tries", "1", status=1)
+        fetch(directory, server.url("/a"), "--resume", "--tries", "2")
+    holds(directory, "a")
+    assert content(directory, "a") == CONTENT
+
+
 def test_part_of_another_process(directory):
     with Server(lambda self, path, turn: self.give(CONTENT, '"1"')) as server:
         with open(os.path.join(directory, "a.part"), "wb") as part:

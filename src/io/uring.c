@@ -363,15 +363,16 @@ static void uring_finish(bide_loop *loop, bide_io_operation *operation, ptrdiff_
         result &= uring_wanted(operation) | POLLERR | POLLHUP | POLLNVAL;
     }
     unsigned why = operation->state & IO_ENDING_EARLY;
-    if (operation->code == BIDE_IO_ACCEPT && (result == -ECANCELED || result == -EINTR) &&
-        why != 0 && (why & IO_FORGETTING) == 0)
-        result = uring_accept_before_end(operation);
     bool no_buffer = result == -ENOBUFS && bide_io_row_of_(operation)->shape == IO_SHAPE_LENT;
     bool falls_back = operation->code == BIDE_IO_SEND_ZERO_COPY &&
                       uring_falls_back_to_copy(loop->uring, operation, (int)result);
     bool needs_thread = result < 0 && bide_uring_needs_thread_(operation, result);
-    bool did_nothing = result == -ECANCELED ||
-                       ((result == -EINTR || no_buffer || falls_back || needs_thread) && why != 0);
+    bool did_nothing = why != 0 && (result == -ECANCELED || result == -EINTR || no_buffer ||
+                                    falls_back || needs_thread);
+    if (did_nothing && operation->code == BIDE_IO_ACCEPT && (why & IO_FORGETTING) == 0) {
+        result = uring_accept_before_end(operation);
+        did_nothing = result < 0;
+    }
     operation->state &= (uint16_t) ~(IO_POLLING | IO_COMPLETED | IO_FOUND | IO_POLLS_CHANGES);
     if (result > 0 && !polled && bide_uring_moves_position_(operation))
         bide_uring_move_position_(operation, (size_t)result);
@@ -400,8 +401,7 @@ static void uring_finish(bide_loop *loop, bide_io_operation *operation, ptrdiff_
         bide_uring_try_(loop, operation);
         return;
     }
-    bool done =
-        !polled && !(did_nothing && why != 0) && bide_io_take_result(operation, result, &again);
+    bool done = !polled && !did_nothing && bide_io_take_result(operation, result, &again);
     if (done) {
         if ((why & IO_FORGETTING) == 0)
             bide_uring_end_(loop, operation, BIDE_IO_DONE);

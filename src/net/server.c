@@ -100,20 +100,26 @@ static void server_count(bide_server *server, uint64_t *which)
     pthread_mutex_unlock(&server->lock);
 }
 
-static size_t server_count_live(bide_server *server)
+/* How many connections there are; and in *max, how many there may be. */
+static size_t server_count_live(bide_server *server, size_t *max)
 {
     pthread_mutex_lock(&server->lock);
     size_t live = server->stats.live;
+    *max = server->max_connections;
     pthread_mutex_unlock(&server->lock);
     return live;
 }
 
 static bool server_is_full(bide_server *server)
 {
-    pthread_mutex_lock(&server->lock);
-    bool is_full = server->stats.live >= server->max_connections;
-    pthread_mutex_unlock(&server->lock);
-    return is_full;
+    size_t max;
+    return server_count_live(server, &max) >= max;
+}
+
+static bool server_is_empty(bide_server *server)
+{
+    size_t max;
+    return server_count_live(server, &max) == 0;
 }
 
 void bide_server_get_stats(bide_server *server, bide_server_stats *counts)
@@ -388,7 +394,7 @@ bide_coroutine(bide_server_body)
     (void)server_close_reserve(self, bide_this_context());
     for (;;) {
         bide_auto_event_reset(&self->news); /* 4 */
-        if (server_count_live(self) == 0 || server_must_stop(self, bide_this_context()))
+        if (server_is_empty(self) || server_must_stop(self, bide_this_context()))
             break;
         bide_await(bide_with_deadline(&self->limited, bide_atomic_load(&self->deadline, relaxed),
                                       bide_auto_event_wait(&self->wait, &self->news)));

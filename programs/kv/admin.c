@@ -232,7 +232,8 @@ static int print_info(const struct kv *kv, char *text, size_t size)
         "aof_groups:%llu\r\naof_syncs:%llu\r\n\r\n"
         "# Stats\r\ntotal_connections_received:%llu\r\ntotal_commands_processed:%llu\r\n"
         "expired_keys:%llu\r\nkeyspace_hits:%llu\r\nkeyspace_misses:%llu\r\npubsub_channels:%zu\r\n"
-        "pubsub_patterns:%zu\r\nsubscribers_cut_off:%llu\r\nturns_ended:%llu\r\naccept_pauses:%"
+        "pubsub_patterns:%zu\r\nsubscribers_cut_off:%llu\r\nturns_ended:%llu\r\ntotal_work:%"
+        "llu\r\naccept_pauses:%"
         "llu\r\naccept_refused:%"
         "llu\r\n\r\n"
         "# Replication\r\nrole:master\r\nconnected_slaves:0\r\n\r\n"
@@ -248,8 +249,8 @@ static int print_info(const struct kv *kv, char *text, size_t size)
         (unsigned long long)keys->expirations, (unsigned long long)keys->hits,
         (unsigned long long)keys->misses, kv->pubsub.channels.count, kv->pubsub.pattern_count,
         (unsigned long long)kv->pubsub.cut_off, (unsigned long long)kv->turns_ended,
-        (unsigned long long)accepting.pauses, (unsigned long long)accepting.refused,
-        keys->keys.table.count, keys->keys.expiry_count);
+        (unsigned long long)kv->work, (unsigned long long)accepting.pauses,
+        (unsigned long long)accepting.refused, keys->keys.table.count, keys->keys.expiry_count);
 }
 
 /* True if the client wants the section: it names it, or all, or none at all. */

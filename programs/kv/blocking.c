@@ -22,6 +22,7 @@ struct waiter_queue {
 struct waited {
     struct waiter_queue queues[BLOCKING_TYPES];
     bool is_ready;
+    uint64_t serial; /* since when it is ready */
     struct waited *next_ready;
     size_t name_size;
     char name[];
@@ -123,6 +124,7 @@ void waiting_touch(struct waiting *waiting, struct bytes name)
     if (key->is_ready)
         return;
     key->is_ready = true;
+    key->serial = ++waiting->serial;
     key->next_ready = NULL;
     *waiting->ready_end = key;
     waiting->ready_end = &key->next_ready;
@@ -132,6 +134,11 @@ bool waiting_is_ready(struct waiting *waiting, struct bytes name)
 {
     struct entry **link = find_waited(waiting, name);
     return link != NULL && waited_of(*link)->is_ready;
+}
+
+bool waiting_has_ready_since(const struct waiting *waiting, uint64_t serial)
+{
+    return waiting->ready != NULL && waiting->ready->serial <= serial; /* (they are in order) */
 }
 
 /* ---- Serving ---- */

@@ -12,7 +12,9 @@
  * Serving is done in the turn of the client that has made the change, up to CLIENT_MAX_WORK, and counts as
  * its work. A coroutine serves the rest, and keys that became ready behind the rest or without a command, by
  * their expiry. So no client does or pays for work that another one has caused. A request that may change a key
- * of the rest runs when that key has been served, so it never takes an element before a client that waits.
+ * of the rest runs when that key has been served, so it never takes an element before a client that waits. EXEC and
+ * FLUSHALL may change any key. They wait for the keys that are ready when they come, and not for those that become ready
+ * later: otherwise steady pushes would hold them forever.
  *
  * Nobody is served while the journal is full, since the replies would be errors. The element goes from the key to
  * the reply in one step, so it is never lost on the way. A timeout or disconnection that comes at the same time
@@ -64,6 +66,7 @@ struct blocking {
 struct waiting {
     struct table keys; /* by name: a struct waited * */
     struct waited *ready, **ready_end;
+    uint64_t serial; /* of the key that became ready last */
     size_t clients;
     bide_single_consumer_auto_event unserved; /* `ready` keys are left; may be set too early */
 };
@@ -83,6 +86,9 @@ static inline void waiting_leave(struct waiting *waiting)
 
 /* True if the key is one that is still to be served. */
 bool waiting_is_ready(struct waiting *waiting, struct bytes key);
+
+/* True if a key is still to be served that became ready not later than the one with this serial. */
+bool waiting_has_ready_since(const struct waiting *waiting, uint64_t serial);
 
 /*
  * Serves clients that wait for keys that have changed, until all are served or the work is CLIENT_MAX_WORK.

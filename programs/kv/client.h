@@ -56,6 +56,8 @@ struct client {
     struct buffer in;
     struct request request;
     bool repeats_request; /* it is complete, and is to be run again */
+    size_t checked;       /* 0, or the argument before which no key was ready */
+    uint64_t serial;      /* of the key that was ready last when they were checked; or 0 */
     struct buffer out;
     struct buffer
         changes; /* struct reply_range of the replies in `out` that report changes of keys */

@@ -255,28 +255,82 @@ static bool check_command(struct client *client, const struct command *command)
     return false;
 }
 
+/* The arguments that are keys which a command may change. `first` is 0 if they are not known. */
+struct changed_keys {
+    size_t first, last, step;
+};
+
+/* The keys behind their number, which is that argument; none, if the number is wrong. */
+static struct changed_keys counted_keys(struct client *client, size_t at)
+{
+    int64_t count;
+    if (!number_read(client_argument(client, at), &count) || count <= 0 ||
+        (uint64_t)count >= client->request.count - at)
+        count = 0;
+    return (struct changed_keys){at + 1, at + (size_t)count, 1};
+}
+
+static struct changed_keys changed_keys_of(struct client *client, const struct command *command)
+{
+    size_t count = client->request.count, last = command->last_key < 0
+                                                     ? count - (size_t)-command->last_key
+                                                     : (size_t)command->last_key;
+    if (command->run == command_lmpop)
+        return counted_keys(client, 1);
+    if (command->run == command_blmpop)
+        return counted_keys(client, 2);
+    return (struct changed_keys){(size_t)command->first_key, last, (size_t)command->step};
+}
+
 /*
- * True if the command may change a key whose waiting clients are still to be served. Commands that do not
- * say where their keys are may change each of them. While the journal is full nobody is served, and no command
+ * True if one of the keys is ready. A request that is run again continues at the key that was ready. Behind the last key it
+ * begins again if others have become ready meanwhile: so the work is not a multiple of the keys for each repetition.
+ */
+static bool has_ready_key(struct client *client, struct changed_keys keys)
+{
+    struct waiting *waiting = &client->kv->waiting;
+    size_t i = client->checked;
+    if (i != 0 && waiting_is_ready(waiting, client_argument(client, i)))
+        return true;
+    for (bool is_whole = false; !is_whole;) {
+        is_whole = i == 0;
+        if (is_whole) {
+            client->serial = waiting->serial;
+            i = keys.first;
+        }
+        for (; i <= keys.last; i += keys.step) {
+            client->kv->work++;
+            if (waiting_is_ready(waiting, client_argument(client, i))) {
+                client->checked = i;
+                return true;
+            }
+        }
+        if (client->serial == waiting->serial)
+            break;
+        i = 0;
+    }
+    return false;
+}
+
+/*
+ * True if the command may change a key whose waiting clients are still to be served. EXEC and FLUSHALL may change each
+ * of those that were ready when the request came. While the journal is full nobody is served, and no command
  * changes anything: EXEC is refused.
  */
 static bool must_wait_for_others(struct client *client, const struct command *command)
 {
     struct waiting *waiting = &client->kv->waiting;
-    size_t count = client->request.count, last = command->last_key < 0
-                                                     ? count - (size_t)-command->last_key
-                                                     : (size_t)command->last_key;
     if (waiting->ready == NULL || (command->kind & WRITES) == 0 || client->kv->journal.is_full)
         return false;
-    if (command->first_key == 0)
-        return command->run != command_exec ||
-               (client->transaction.changes && !client->transaction.is_rejected);
-    for (size_t i = (size_t)command->first_key; i <= last; i += (size_t)command->step) {
-        client->kv->work++;
-        if (waiting_is_ready(waiting, client_argument(client, i)))
-            return true;
-    }
-    return false;
+    struct changed_keys keys = changed_keys_of(client, command);
+    if (keys.first != 0)
+        return has_ready_key(client, keys);
+    if (command->run == command_exec &&
+        (!client->transaction.changes || client->transaction.is_rejected))
+        return false;
+    if (client->serial == 0)
+        client->serial = waiting->serial;
+    return waiting_has_ready_since(waiting, client->serial);
 }
 
 /* Runs the request again when others have had their turn, and have been served a little. */
@@ -332,6 +386,7 @@ void command_run(struct client *client)
 void client_repeat_request(struct client *client)
 {
     client->kv->commands--;
+    client->kv->work -= client->request.count; /* (command_run adds both again) */
     if (client->is_silent && client->reply_mode == REPLY_ON)
         client->reply_mode = REPLY_SKIP_NEXT;
     client->control = CONTROL_REPEAT;
@@ -340,6 +395,8 @@ void client_repeat_request(struct client *client)
 void client_end_request(struct client *client)
 {
     client->in.begin += client->request.size;
+    client->checked = 0;
+    client->serial = 0;
     request_clear(&client->request);
 }
 

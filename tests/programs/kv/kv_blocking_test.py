@@ -192,6 +192,75 @@ def test_no_request_overtakes_clients_that_wait():
             wait_for(server, 0)
 
 
+def make_waiters(server, names, many):
+    """One client for each name, which waits for its key; to serve it takes half of a turn."""
+    waiting = []
+    for number, name in enumerate(names):
+        waiting.append(server.client())
+        waiting[-1].send(encoded("BLPOP", *many, name, 0))
+        wait_for(server, number + 1)
+    return waiting
+
+
+MANY = [f"k{i}" for i in range(4096)]
+
+
+def test_steady_pushes_do_not_hold_a_transaction():
+    """Counted in elements that are left when it runs: it waits for the keys before it, and not for all behind it."""
+    with Server() as server:
+        client, other = server.client(), server.client()
+        names = [f"m{i}" for i in range(12)]
+        waiting = make_waiters(server, ["l"] * 20 + names * 2, MANY)
+        with held(server.process):  # so that both have arrived
+            other.send(encoded("RPUSH", "l", *range(20)) + encoded("MULTI") + b"".join(encoded("LLEN", name) for name in names) +
+                       encoded("SET", "t", 1) + encoded("EXEC"))
+            for name in names:  # (one in each turn)
+                client.send(encoded("RPUSH", name, 1, 2) + encoded("EXISTS", *MANY, *MANY))
+        replies = [other.read() for _ in range(len(names) + 4)]
+        assert replies[0] == 20 and replies[-1][-1] == "OK", replies
+        left = sum(replies[-1][:-1])
+        assert left > 0, replies[-1]
+        for name in names:
+            assert client.read() == 2 and client.read() == 0
+        for number in range(20):
+            assert waiting[number].read() == [b"l", b"%d" % number]
+        for number, name in enumerate(names * 2):
+            assert waiting[20 + number].read() == [name.encode(), b"1" if number < len(names) else b"2"]
+        wait_for(server, 0)
+
+
+def test_lmpop_waits_for_its_own_keys_alone():
+    with Server() as server:
+        client = server.client()
+        waiting = make_waiters(server, ["l"] * 16, MANY)
+        for words, reply in ((("LMPOP", 2, "q", "r", "LEFT"), None), (("BLMPOP", 0, 1, "f", "LEFT"), [b"f", [b"1"]])):
+            client.call("RPUSH", "f", 1)
+            with held(server.process):
+                client.send(encoded("RPUSH", "l", *range(8)) + encoded(*words) + encoded("INFO"))
+            assert client.read() == 8 and client.read() == reply
+            left = int(client.read().decode().split("blocked_clients:")[1].split()[0])
+            assert left % 8 > 0, left
+            wait_for(server, 8 if reply is None else 0)
+        for number, each in enumerate(waiting):
+            assert each.read() == [b"l", b"%d" % (number % 8)]
+
+
+def test_a_request_with_many_keys_looks_them_up_once():
+    """Also if it waits for the last one during many turns. Counted in the server's unit of work."""
+    for keys in 10, 1000, 100_000:
+        with Server() as server:
+            client, other = server.client(), server.client()
+            waiting = make_waiters(server, ["l"] * 20, MANY)
+            before = int(server.info(other)["total_work"])
+            with held(server.process):
+                client.send(encoded("RPUSH", "l", *range(20)) + encoded("DEL", *(f"d{i}" for i in range(keys)), "l"))
+            assert client.read() == 20 and client.read() == 0
+            work = int(server.info(other)["total_work"]) - before
+            assert work < 20 * 5000 + 5 * keys, (keys, work)
+            for number, each in enumerate(waiting):
+                assert each.read() == [b"l", b"%d" % number]
+
+
 def test_a_key_that_has_expired_serves_later():
     """Its end, a change that no request makes, is no reason to forget the next one."""
     with Server() as server:

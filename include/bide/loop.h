@@ -10,10 +10,19 @@
  * It is a run loop (run_loop.h) whose coroutines may also wait for descriptors: sockets (socket.h),
  * files (file.h), any other (descriptor.h). A process may have several, one for each thread.
  *
- * There are two back ends, with the same behaviour: io_uring, if the kernel permits it, and epoll
- * otherwise. If the options do not choose, the environment variable BIDE_IO does, "uring" or "epoll"; any
- * other value is an error. If it is "uring" and there is none, epoll is used, and bide_loop_backend says
- * so.
+ * There are three back ends, with the same behaviour: io_uring, if the kernel permits it; otherwise
+ * epoll; and poll, where the system has neither. If the options do not choose, the environment variable
+ * BIDE_IO does, "uring", "epoll" or "poll"; any other value is an error. If the selected one is not there,
+ * the next in this order is used, and bide_loop_backend says so.
+ *
+ * Over poll() some things cost more (bide_loop_limit, which bide_loop_backend reports):
+ *
+ *     - Each poll costs time linear in the descriptors that operations wait for.
+ *     - A system without ppoll() has sleeps in milliseconds: a deadline is met up to one late, never early.
+ *     - If a descriptor is ready for what no operation takes, such as an entry of its error queue, the
+ *       loop polls it every 4 ms. Over epoll and io_uring it sleeps.
+ *     - While RLIMIT_NOFILE is lower than the number of those descriptors, the loop looks every
+ *       millisecond.
  *
  * A loop belongs to the thread that runs it first, and to the process that created it. In a child of
  * fork that continues without exec it does not run, and never touches state that it shares with its
@@ -32,17 +41,24 @@ BIDE_EXTERN_C_BEGIN
 typedef struct bide_loop bide_loop;
 
 typedef enum bide_loop_kind {
-    BIDE_LOOP_ANY, /* what BIDE_IO says; otherwise an io_uring, or, where there is none, epoll */
+    BIDE_LOOP_ANY, /* what BIDE_IO says; otherwise the first of the others that the system has */
     BIDE_LOOP_URING,
     BIDE_LOOP_EPOLL,
+    BIDE_LOOP_POLL,
 } bide_loop_kind;
+
+/* The costs that a back end has and the others have not: bits of bide_loop_back_end.limits. */
+typedef enum bide_loop_limit {
+    BIDE_LOOP_LINEAR = 1 << 0, /* a poll costs time linear in the descriptors that are waited for */
+    BIDE_LOOP_MILLISECONDS = 1 << 1, /* a sleep ends up to a millisecond after its deadline */
+} bide_loop_limit;
 
 /* What a loop is to be. All zero is a good beginning. */
 typedef struct bide_loop_options {
     bide_loop_kind kind;
 
     /*
-     * Makes calls that block, where the back end does not: those of files on epoll. The caller's. NULL:
+     * Makes calls that block, where the back end does not: those of files on epoll and poll. The caller's. NULL:
      * the loop creates a pool of its own when it first needs one, of four threads at most, and 252 spare
      * ones (blocking.h): calls that wait for ever, such as opens of FIFOs, hold up no others. That pool
      * interrupts calls by SIGURG, which gets a handler that does nothing, for good. If the program has
@@ -118,9 +134,10 @@ int bide_loop_shutdown(bide_loop *loop, uint64_t deadline, bide_run_loop_remaini
 
 /* Which back end runs, and why. */
 typedef struct bide_loop_back_end {
-    const char *name; /* "uring" or "epoll"; of a pool (io_pool.h) also "mixed" */
+    const char *name; /* "uring", "epoll" or "poll"; of a pool (io_pool.h) also "mixed" */
     const char *why;  /* a sentence without its stop */
-    int error;        /* of the io_uring that was refused: a negative errno; or 0 */
+    int error;        /* of the first back end that was refused: a negative errno; or 0 */
+    unsigned limits;  /* bits of bide_loop_limit; of a pool, of any of its loops */
 } bide_loop_back_end;
 
 /*
@@ -131,14 +148,14 @@ bide_loop_back_end bide_loop_backend(const bide_loop *loop);
 
 /* What a loop has done. `completions` beside `polls` says how many come at a time. */
 typedef struct bide_loop_stats {
-    uint64_t runs;         /* how often a coroutine was resumed */
+    uint64_t runs;        /* how often a coroutine was resumed */
     uint64_t longest_run; /* nanoseconds until one suspended; 0 if nobody asked for it */
-    uint64_t polls;        /* times that it asked the kernel for what has come, or slept for it */
-    uint64_t started;        /* operations, ever */
-    uint64_t in_flight;    /* of those, that have not ended */
-    uint64_t sleeps;       /* times that it went to sleep in the kernel */
-    uint64_t wakes;        /* of those, that another thread ended */
-    uint64_t completions;  /* that came from the kernel */
+    uint64_t polls;       /* times that it asked the kernel for what has come, or slept for it */
+    uint64_t started;     /* operations, ever */
+    uint64_t in_flight;   /* of those, that have not ended */
+    uint64_t sleeps;      /* times that it went to sleep in the kernel */
+    uint64_t wakes;       /* of those, that another thread ended */
+    uint64_t completions; /* that came from the kernel */
 } bide_loop_stats;
 
 /*

@@ -34,7 +34,7 @@ static const char help[] =
     "  --request-timeout SECONDS for a whole request with its response (3600)\n"
     "  --grace SECONDS           for requests in progress at shutdown (30)\n"
     "  --threads N               the number of loops, each on its own thread (1)\n"
-    "  --back-end NAME           uring or epoll; by default the best available one\n"
+    "  --back-end NAME           uring, epoll or poll; by default the best available one\n"
     "  --cache-control VALUE     the Cache-Control of all files\n"
     "  --compress                compress texts by gzip for clients that accept it\n"
     "  --no-listings             answer 404 for a directory without an index.html\n"
@@ -169,8 +169,10 @@ static void set_back_end(struct options *options)
         options->back_end = BIDE_LOOP_URING;
     else if (strcmp(optarg, "epoll") == 0)
         options->back_end = BIDE_LOOP_EPOLL;
+    else if (strcmp(optarg, "poll") == 0)
+        options->back_end = BIDE_LOOP_POLL;
     else
-        command_line_reject("--back-end takes uring or epoll, not", optarg);
+        command_line_reject("--back-end takes uring, epoll or poll, not", optarg);
 }
 
 static void apply_option(struct options *options, int code, const char *name)

@@ -237,7 +237,8 @@ bide_loop_back_end bide_io_pool_backend(const bide_thread_pool *threads)
             return (bide_loop_back_end){
                 .name = "mixed",
                 .why = "io_uring is available to some workers, and epoll is used by the others",
-                .error = first.error != 0 ? first.error : other->error};
+                .error = first.error != 0 ? first.error : other->error,
+                .limits = first.limits | other->limits};
     }
     return first;
 }

@@ -1,5 +1,5 @@
 /*
- * The loop: a run loop, an io, and a back end (epoll.c or uring.c).
+ * The loop: a run loop, an io, and a back end (uring.c, epoll.c or poll.c).
  *
  * 1. The run loop sleeps in its back end (run_loop.c, 8), so posts of other threads wake it as they
  *    wake any run loop.
@@ -56,11 +56,22 @@ static void enter_loop(bide_run_loop *run)
 /* In the order of preference. */
 static const struct {
     const bide_back_end_ *ops;
-    const char *why; /* if nobody chose */
+    const char *why;        /* if nobody chose */
+    const char *is_missing; /* if the next one takes the place of this one, which BIDE_IO selects */
 } back_ends_of_loops[] = {
-    {&bide_uring_, "io_uring is available"},
-    {&bide_epoll_, "io_uring is not available"},
+    {&bide_uring_, "io_uring is available", "BIDE_IO selects io_uring, which is not available"},
+    {&bide_epoll_, "io_uring is not available", "BIDE_IO selects epoll, which is not available"},
+    {&bide_poll_back_end_, "neither io_uring nor epoll is available", NULL},
 };
+
+/*
+ * Whether a back end that failed is not there, so that the next one takes its place. An io_uring may be
+ * refused for many reasons, among them memory that the other back ends do not need.
+ */
+static bool is_back_end_missing(const bide_back_end_ *ops, int error)
+{
+    return ops->kind == BIDE_LOOP_URING || error == -ENOSYS || error == -EPERM || error == -EACCES;
+}
 
 /* The kind that the environment variable BIDE_IO selects. -EINVAL: there is no such kind. */
 static int kind_of_loop_by_environment(bide_loop_kind *kind)
@@ -99,6 +110,7 @@ static int create_loop_back_end(bide_loop *loop, const bide_back_end_ *ops, unsi
 static int choose_loop_back_end(bide_loop *loop, bide_loop_kind kind, unsigned entries)
 {
     const char *chosen = "the options select it";
+    const char *is_missing = NULL;
     bool by_environment = false;
     int error = -EINVAL;
     if (kind == BIDE_LOOP_ANY) {
@@ -115,15 +127,17 @@ static int choose_loop_back_end(bide_loop *loop, bide_loop_kind kind, unsigned e
             continue;
         error = create_loop_back_end(loop, ops, entries != 0 ? entries : DEFAULT_ENTRIES);
         if (error == 0) {
-            loop->back_end.why = is_selected ? chosen
-                                 : by_environment
-                                     ? "BIDE_IO selects io_uring, which is not available"
-                                     : back_ends_of_loops[i].why;
+            loop->back_end.why = is_selected          ? chosen
+                                 : is_missing != NULL ? is_missing
+                                                      : back_ends_of_loops[i].why;
             return 0;
         }
-        if (is_selected && !by_environment)
+        if ((is_selected && !by_environment) || !is_back_end_missing(ops, error))
             return error;
-        loop->back_end.error = error;
+        if (is_selected)
+            is_missing = back_ends_of_loops[i].is_missing;
+        if (loop->back_end.error == 0)
+            loop->back_end.error = error;
         kind = BIDE_LOOP_ANY;
     }
     return error;

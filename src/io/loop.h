@@ -2,7 +2,8 @@
  * A loop, as its back ends and the pool of loops know it, and the table of functions that a back
  * end of a loop is.
  *
- *     loop.c --bide_back_end_--> epoll.c, uring.c --> offload.c --> operation.c
+ *     loop.c --bide_back_end_--> epoll.c, poll.c --> readiness.c --> offload.c --> operation.c
+ *                          `---> uring.c -------------------------^
  *
  * A back end includes this file and calls no function of loop.c.
  */
@@ -70,9 +71,12 @@ typedef struct bide_back_end_ {
 
     /* The loop is about to run for the first time, on this thread. NULL: nothing. */
     void (*start_on_thread)(bide_loop *loop);
+
+    const struct bide_poller_ *poller; /* if it goes by readiness (readiness.h); or NULL */
 } bide_back_end_;
 
-extern const bide_back_end_ bide_epoll_, bide_uring_; /* bide_uring_: create may return -ENOSYS */
+/* create of the first two may return -ENOSYS */
+extern const bide_back_end_ bide_uring_, bide_epoll_, bide_poll_back_end_;
 
 struct bide_loop {
     bide_run_loop run; /* at the head: aligned */
@@ -92,8 +96,9 @@ struct bide_loop {
 
     bide_blocking *files; /* the file pool; NULL: not needed so far */
     bool owns_files;
-    struct loop_epoll *epoll; /* the state of its back end: one of these two */
+    struct loop_epoll *epoll; /* the state of its back end: one of these */
     struct loop_uring *uring;
+    struct loop_poll *poll;
 };
 
 BIDE_INLINE bide_loop *loop_of(bide_io *io)

@@ -88,11 +88,11 @@ enum {
     IO_NO_SOCKET = 1 << 15,
     IO_SYSTEM_BITS = ((1 << 6) - 1) | IO_CALLS_WAIT | IO_DIRECT | IO_NO_SOCKET,
 
-    /* Of epoll, set and cleared by epoll.c. Cleared too when the io disowns the descriptor. */
-    IO_REGISTERED = 1 << 6,   /* it is in the set */
+    /* Of readiness.c, and of the pollers below it. Cleared too when the io disowns the descriptor. */
+    IO_REGISTERED = 1 << 6,   /* it is in the poller */
     IO_WAITS_INPUT = 1 << 7,  /* a call in this direction would wait */
     IO_WAITS_OUTPUT = 1 << 8, /* (IO_WAITS_INPUT << BIDE_IO_OUTPUT) */
-    IO_IS_DOUBLE = 1 << 10,   /* by a number of its own: epoll_double */
+    IO_IS_DOUBLE = 1 << 10,   /* of epoll: by a number of its own: epoll_double */
     IO_SHORT_IS_NOT_ALL =
         1 << 9, /* a receive may be short for another reason than an empty socket */
 };

@@ -377,5 +377,5 @@ void bide_memory_io_get_stats(const bide_memory_io *environment, bide_memory_io_
 
 bide_loop_back_end bide_memory_io_back_end(const bide_memory_io *environment)
 {
-    return (bide_loop_back_end){environment->io.table->name, "its scheduler is a test loop", 0};
+    return (bide_loop_back_end){environment->io.table->name, "its scheduler is a test loop", 0, 0};
 }

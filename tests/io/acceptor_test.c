@@ -26,7 +26,7 @@ typedef struct fixture {
 /* This back end accepts only while a wait is in progress. */
 static bool keeps_none(void)
 {
-    return world_is("epoll") || world_is("memory");
+    return world_is_by_readiness() || world_is("memory");
 }
 
 static fixture *begin_fixture(world *world)

@@ -405,7 +405,8 @@ static void each_call_that_fails_is_reported(void **state)
         {FAULT_RECV, ECONNRESET},
     };
     (void)state;
-    assert_int_equal(talk(NULL), 0); /* (whatever one loop keeps for the next one has been allocated by now) */
+    assert_int_equal(talk(NULL),
+                     0); /* (whatever one loop keeps for the next one has been allocated by now) */
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
         assert_in_range(faults_for_each_n(faults[i].function, faults[i].error, talk, NULL), 1, 10);
     for (unsigned nth = 1; nth <= 2; nth++) { /* (later calls remove descriptors) */
@@ -471,6 +472,33 @@ static void a_loop_says_why(void **state)
     assert_int_equal(bide_loop_create(&loop, NULL), 0);
     assert_string_equal(bide_loop_backend(loop).why, back_end.why);
     bide_loop_destroy(loop);
+    unsetenv("BIDE_IO");
+}
+
+/* If there is no epoll either, poll is used. For another reason it is not. */
+static void where_there_is_no_epoll_poll_is_used(void **state)
+{
+    static const int missing[] = {ENOSYS, EPERM, EACCES};
+    bide_loop *loop;
+    (void)state;
+    setenv("BIDE_IO", "epoll", 1);
+    for (size_t i = 0; i < sizeof missing / sizeof *missing; i++) {
+        faults_clear();
+        faults_fail(FAULT_EPOLL_CREATE1, 1, FAULTS_ALWAYS, missing[i]);
+        int status = bide_loop_create(&loop, NULL);
+        faults_clear();
+        assert_int_equal(status, 0);
+        bide_loop_back_end back_end = bide_loop_backend(loop);
+        assert_string_equal(back_end.name, "poll");
+        assert_string_equal(back_end.why, "BIDE_IO selects epoll, which is not available");
+        assert_int_equal(back_end.error, -missing[i]);
+        assert_int_equal(back_end.limits, BIDE_LOOP_LINEAR);
+        bide_loop_destroy(loop);
+    }
+    faults_fail(FAULT_EPOLL_CREATE1, 1, FAULTS_ALWAYS, EMFILE);
+    int status = bide_loop_create(&loop, NULL);
+    faults_clear();
+    assert_int_equal(status, -EMFILE);
     unsetenv("BIDE_IO");
 }
 
@@ -626,6 +654,7 @@ int main(void)
         cmocka_unit_test(a_monitor_that_cannot_start_leaves_nothing),
         cmocka_unit_test(a_monitor_without_memory_reports_less_and_continues),
         cmocka_unit_test(a_loop_says_why),
+        cmocka_unit_test(where_there_is_no_epoll_poll_is_used),
         cmocka_unit_test(addresses_are_parsed_and_printed),
         cmocka_unit_test(addresses_are_made_of_bytes),
     };

@@ -23,9 +23,7 @@ static crew *crew_of(void **state, unsigned threads)
     static crew only;
     bide_io_pool_options options = {
         .threads = {.threads = threads},
-        .loop = {.kind = world_is("any")     ? BIDE_LOOP_ANY
-                         : world_is("epoll") ? BIDE_LOOP_EPOLL
-                                             : BIDE_LOOP_URING},
+        .loop = {.kind = world_kind()},
     };
     (void)state;
     setenv("BIDE_IO_WITHOUT", world_is("uring-polls") ? "futex" : "", 1);
@@ -84,7 +82,8 @@ bide_coroutine(talker_body)
             bide_try(bide_send(&self->operation, self->socket, self->out, PIECE));
         }
         for (self->at = 0; self->at < PIECE; self->at += self->operation.count) {
-            bide_try(bide_recv(&self->operation, self->socket, self->in + self->at, PIECE - self->at));
+            bide_try(
+                bide_recv(&self->operation, self->socket, self->in + self->at, PIECE - self->at));
             if (self->operation.count == 0)
                 bide_return(-ENODATA);
         }
@@ -120,7 +119,8 @@ static void conversations_continue_while_their_coroutines_are_stolen(void **stat
     uint64_t seed = testing_seed();
     for (unsigned i = 0; i < MOST; i += 2) {
         int fds[2];
-        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds), 0);
+        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds),
+                         0);
         for (unsigned j = i; j < i + 2; j++) {
             bide_descriptor_init(&sockets[j], fds[j - i]);
             talkers[j] = (struct talker){.scheduler = crew->context.scheduler,
@@ -239,8 +239,8 @@ static bide_awaiter *wrap(struct waiter *self)
 {
     bide_awaiter *inner = bide_recv(&self->operation, self->socket, &self->byte, 1);
     if (self->how == TIMED_OUT)
-        return bide_with_deadline(&self->limited,
-                                  bide_platform.now() + testing_random(&self->random) % 100000, inner);
+        return bide_with_deadline(
+            &self->limited, bide_platform.now() + testing_random(&self->random) % 100000, inner);
     return bide_with_stop(&self->with_stop, &self->source, inner);
 }
 
@@ -288,16 +288,16 @@ static void each_wait_ends_as_it_was_ended(void **state)
         int others[WAITERS];
         for (unsigned i = 0; i < WAITERS; i++) {
             int fds[2];
-            assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds), 0);
+            assert_int_equal(
+                socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds), 0);
             bide_descriptor_init(&sockets[i], fds[0]);
             others[i] = fds[1];
             waiters[i] = (struct waiter){.scheduler = crew->context.scheduler,
                                          .socket = &sockets[i],
                                          .random = seed + round * 100 + i,
                                          .how = (int)(testing_random(&seed) % ENDS)};
-            enders[i] = (struct ender){.scheduler = crew->context.scheduler,
-                                       .waiter = &waiters[i],
-                                       .random = seed + i};
+            enders[i] = (struct ender){
+                .scheduler = crew->context.scheduler, .waiter = &waiters[i], .random = seed + i};
             bide_stop_source_init(&waiters[i].source);
         }
         for (unsigned i = 0; i < WAITERS; i++) {
@@ -346,9 +346,10 @@ bide_coroutine(user_body)
 {
     bide_begin(user_body, struct user * self);
     do {
-        bide_await_status(self->status,
-                          bide_with_deadline(&self->limited, bide_platform.now() + 3000,
-                                             bide_recv(&self->operation, self->socket, &self->byte, 1)));
+        bide_await_status(
+            self->status,
+            bide_with_deadline(&self->limited, bide_platform.now() + 3000,
+                               bide_recv(&self->operation, self->socket, &self->byte, 1)));
     } while (self->status == -ETIMEDOUT);
     bide_end();
 }
@@ -386,7 +387,8 @@ static void one_that_is_used_meanwhile_is_closed_in_one_step(void **state)
         int others[PAIRS];
         for (unsigned i = 0; i < PAIRS; i++) {
             int fds[2];
-            assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds), 0);
+            assert_int_equal(
+                socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds), 0);
             bide_descriptor_init(&sockets[i], fds[0]);
             others[i] = fds[1];
             users[i] = (struct user){.socket = &sockets[i]};
@@ -478,7 +480,8 @@ static void workers_that_close_each_others_descriptors_do_not_deadlock(void **st
         bide_latch both;
         int fds[2];
         bide_latch_init(&both, 2);
-        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds), 0);
+        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds),
+                         0);
         for (int i = 0; i < 2; i++) {
             assert_int_equal(write(fds[i], "x", 1), 1);
             swappers[i] = (struct swapper){.scheduler = crew->context.scheduler, .both = &both};
@@ -561,11 +564,12 @@ static void an_operation_started_outside_continues_in_the_pool(void **state)
         struct waiter waiter = {.random = 1, .how = STOPPED};
         bide_descriptor socket;
         int fds[2];
-        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds), 0);
+        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds),
+                         0);
         bide_descriptor_init(&socket, fds[0]);
         assert_int_equal(write(fds[1], "x", 1), 1);
-        assert_int_equal(bide_sync_wait_in(&crew->context, bide_recv(&waiter.operation, &socket,
-                                                                     &waiter.byte, 1)),
+        assert_int_equal(bide_sync_wait_in(&crew->context,
+                                           bide_recv(&waiter.operation, &socket, &waiter.byte, 1)),
                          0);
         assert_int_equal(waiter.byte, 'x');
         assert_int_equal(bide_close(&socket), 0);
@@ -583,7 +587,8 @@ static void bytes_that_come_from_outside_wake_a_pool_that_sleeps(void **state)
     int others[THREADS];
     for (unsigned i = 0; i < THREADS; i++) {
         int fds[2];
-        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds), 0);
+        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds),
+                         0);
         bide_descriptor_init(&sockets[i], fds[0]);
         others[i] = fds[1];
     }
@@ -623,7 +628,8 @@ static void receiving_into_a_leased_buffer_is_rejected(void **state)
     bide_descriptor_init(&socket, fds[0]);
     bide_buffer_pool_init(&buffers, memory, 64, 4);
     assert_int_equal(
-        bide_sync_wait_in(&crew->context, bide_recv_provided(&operation, &socket, &buffers)), -ENOTSUP);
+        bide_sync_wait_in(&crew->context, bide_recv_provided(&operation, &socket, &buffers)),
+        -ENOTSUP);
     bide_receiver_init(&receiver, &socket, &buffers, 1);
     assert_int_equal(bide_sync_wait_in(&crew->context, bide_receiver_next(&receiver)), -ENOTSUP);
     bide_receiver_destroy(&receiver);
@@ -639,7 +645,7 @@ static void a_pool_that_cannot_be_made_leaves_nothing(void **state)
     bide_thread_pool *pool;
     bide_io_pool_options options = {.threads = {.threads = THREADS}};
     (void)state;
-    options.loop.kind = world_is("epoll") ? BIDE_LOOP_EPOLL : BIDE_LOOP_URING;
+    options.loop.kind = world_kind();
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
     int descriptors = count_descriptors();
     for (rlim_t more = 0; more < 4; more++) {
@@ -727,8 +733,9 @@ static void many_loops_leave_no_more_descriptors_each_time(void **state)
 /* (first, while no descriptor is kept for later loops) */
 static void a_pool_takes_no_number_of_a_closed_standard_stream(void **state)
 {
-    bide_io_pool_options options = {.threads = {.threads = 2},
-                                    .loop = {.kind = world_is("epoll") ? BIDE_LOOP_EPOLL : BIDE_LOOP_ANY}};
+    bide_io_pool_options options = {
+        .threads = {.threads = 2},
+        .loop = {.kind = world_is_by_readiness() ? world_kind() : BIDE_LOOP_ANY}};
     bide_thread_pool *pool;
     int saved[3], taken = 0;
     (void)state;

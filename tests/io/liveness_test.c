@@ -307,12 +307,11 @@ static void a_loop_sees_each_event_beside_each_source(void **state)
 static void pool_sees(void **state, unsigned workers)
 {
     (void)state;
-    bide_io_pool_options options = {
-        .threads = {.threads = workers},
-        .loop = {.kind = world_is("epoll") ? BIDE_LOOP_EPOLL : BIDE_LOOP_URING}};
+    bide_io_pool_options options = {.threads = {.threads = workers},
+                                    .loop = {.kind = world_kind()}};
     place place = {.workers = workers};
     int status = world_is("memory") ? -ENOSYS : bide_io_pool_create(&place.pool, &options);
-    if (status < 0 && !world_is("epoll")) {
+    if (status < 0 && !world_is_by_readiness()) {
         printf("# %s\n", world_is("memory") ? "a pool has no memory world" : "no io_uring");
         skip();
     }

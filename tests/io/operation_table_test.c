@@ -453,7 +453,7 @@ static void may_block_as_its_row_says(fixture *f, int code)
     assert_false(f->ended_at_once);
     if (world_is("memory"))
         assert_true((f->state & IO_IS_FILE_JOB) != 0);
-    else if (world_is("epoll"))
+    else if (world_is_by_readiness())
         assert_true((f->state & IO_OFFLOADED) != 0);
     else if (code == BIDE_IO_TRUNCATE) /* (an older kernel has it in no ring) */
         assert_true((f->state & (IO_OFFLOADED | IO_IN_RING)) != 0);

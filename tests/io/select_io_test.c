@@ -895,16 +895,11 @@ static void nothing_is_lost_of_ten_thousand(void **state)
     end_race(r);
 }
 
-static bide_loop_kind kind_of_world(void)
-{
-    return world_is("epoll") ? BIDE_LOOP_EPOLL : BIDE_LOOP_URING;
-}
-
 /* The readers move between the workers of a pool, each with a loop. */
 static void nothing_is_lost_in_a_pool_of_loops(void **state)
 {
     const bide_io_pool_options options = {.threads = {.threads = 4},
-                                          .loop = {.kind = kind_of_world()}};
+                                          .loop = {.kind = world_kind()}};
     bide_thread_pool *pool;
     bide_io_operation operation;
     (void)state;

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "runner.h"
 
+#include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <sys/epoll.h>
@@ -51,6 +52,25 @@ int __wrap_epoll_wait(int fd, struct epoll_event *events, int max, int timeout)
     if (timeout != 0)
         send_before_sleep();
     return __real_epoll_wait(fd, events, max, timeout);
+}
+
+int __real_poll(struct pollfd *fds, nfds_t count, int timeout);
+int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout);
+int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout)
+{
+    if (timeout != 0)
+        send_before_sleep();
+    return __real_poll(fds, count, timeout);
+}
+
+int __real_ppoll(struct pollfd *fds, nfds_t count, const struct timespec *time,
+                 const sigset_t *set);
+int __wrap_ppoll(struct pollfd *fds, nfds_t count, const struct timespec *time,
+                 const sigset_t *set);
+int __wrap_ppoll(struct pollfd *fds, nfds_t count, const struct timespec *time, const sigset_t *set)
+{
+    send_before_sleep();
+    return __real_ppoll(fds, count, time, set);
 }
 
 __attribute__((weak)) int __real_io_uring_submit_and_wait(struct io_uring *ring, unsigned count);

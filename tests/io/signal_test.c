@@ -169,7 +169,7 @@ static void *hear(void *argument)
     struct hearer *self = argument;
     struct hearing hearings[EACH];
     bide_loop *loop;
-    bide_loop_options options = {.kind = world_is("epoll") ? BIDE_LOOP_EPOLL : BIDE_LOOP_URING};
+    bide_loop_options options = {.kind = world_kind()};
     bide_when when;
     bide_branch branches[EACH];
     assert_int_equal(bide_loop_create(&loop, &options), 0);

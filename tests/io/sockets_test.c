@@ -620,7 +620,7 @@ static void the_loop_reports_its_back_end(void **state)
     }
     bide_loop_back_end back_end = bide_loop_backend(world->loop);
     if (!world_is("any"))
-        assert_string_equal(back_end.name, world_is("epoll") ? "epoll" : "uring");
+        assert_string_equal(back_end.name, world_is_by_readiness() ? world_name() : "uring");
     if (getenv("BIDE_TEST_REFUSED") != NULL) {
         assert_string_equal(back_end.name, "epoll");
         assert_string_equal(back_end.why, "io_uring is not available");

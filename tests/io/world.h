@@ -1,10 +1,11 @@
 /*
- * The world of a test performs its input and output: a loop with io_uring or epoll, or memory under a test
- * loop. A test program runs once in each, with its name in BIDE_TEST_WORLD, and its meaning is the same.
+ * The world of a test performs its input and output: a loop with io_uring, epoll or poll, or memory under a
+ * test loop. A test program runs once in each, with its name in BIDE_TEST_WORLD, and its meaning is the same.
  *
  *     uring            an io_uring; tests are skipped if it is unavailable
  *     uring-polls      the same, as on kernels that cannot wait on a word in a ring
  *     epoll
+ *     poll             poll(), where the others are not
  *     any              the library's choice
  *     pool             a pool whose one worker has a loop of the library's choice; the test is on another thread
  *     memory           nothing belongs to the system: neither descriptors nor files nor time
@@ -31,7 +32,7 @@
 #include <unistd.h>
 
 typedef struct world {
-    bide_loop *loop; /* NULL: there is none */
+    bide_loop *loop;        /* NULL: there is none */
     bide_thread_pool *pool; /* NULL: there is none */
     bide_sim_loop test;
     bide_sim_record_ record;
@@ -49,6 +50,21 @@ static inline const char *world_name(void)
 static inline bool world_is(const char *name)
 {
     return strcmp(world_name(), name) == 0;
+}
+
+/* Whether its loops make calls when a descriptor is ready: over epoll or poll. */
+static inline bool world_is_by_readiness(void)
+{
+    return world_is("epoll") || world_is("poll");
+}
+
+/* The kind of its loops. */
+static inline bide_loop_kind world_kind(void)
+{
+    return world_is("any")     ? BIDE_LOOP_ANY
+           : world_is("epoll") ? BIDE_LOOP_EPOLL
+           : world_is("poll")  ? BIDE_LOOP_POLL
+                               : BIDE_LOOP_URING;
 }
 
 /* The only world. */
@@ -93,9 +109,7 @@ static inline uint64_t world_now(const world *world)
 static inline int world_begin(void **state)
 {
     world *world = world_only();
-    bide_loop_options options = {.kind = world_is("any")     ? BIDE_LOOP_ANY
-                                         : world_is("epoll") ? BIDE_LOOP_EPOLL
-                                                             : BIDE_LOOP_URING};
+    bide_loop_options options = {.kind = world_kind()};
     *state = world;
     world->loop = NULL;
     world->pool = NULL;
@@ -196,7 +210,8 @@ static inline world *world_of_a_loop(world *world)
 }
 
 /* A pipe: bytes written to *output are read from *input. */
-static inline void world_pipe_with(world *world, bide_descriptor *input, bide_descriptor *output, int flags)
+static inline void world_pipe_with(world *world, bide_descriptor *input, bide_descriptor *output,
+                                   int flags)
 {
     int fds[2];
     if (world->memory != NULL) {
@@ -229,7 +244,8 @@ static inline void world_connect(world *world, bide_descriptor *client, const bi
 }
 
 /* Returns the number of bytes; 0: the end; or a negative errno. */
-static inline ptrdiff_t world_receive(world *world, bide_descriptor *client, void *data, size_t size)
+static inline ptrdiff_t world_receive(world *world, bide_descriptor *client, void *data,
+                                      size_t size)
 {
     bide_io_operation operation;
     if (world->memory == NULL) {
@@ -250,7 +266,8 @@ static inline void world_send(world *world, bide_descriptor *client, const void 
 }
 
 /* As world_receive; -EAGAIN: there is nothing. */
-static inline ptrdiff_t world_receive_now(world *world, bide_descriptor *client, void *data, size_t size)
+static inline ptrdiff_t world_receive_now(world *world, bide_descriptor *client, void *data,
+                                          size_t size)
 {
     bide_io_operation operation;
     bide_with_deadline_operation limited;
@@ -321,9 +338,8 @@ static inline void world_lack_descriptors(world *world, bool lacks)
  */
 static inline void world_roughen(world *world, uint64_t seed)
 {
-    bide_memory_io_options options = {.delay = 1000000,
-                                      .disk_delay = 1000000,
-                                      .short_transfers = BIDE_MEMORY_IO_DRAWN};
+    bide_memory_io_options options = {
+        .delay = 1000000, .disk_delay = 1000000, .short_transfers = BIDE_MEMORY_IO_DRAWN};
     if (world->memory == NULL)
         return;
     world->test.style = testing_random(&seed);

@@ -1330,7 +1330,7 @@ bide_coroutine(asking_body)
 static void *ask_on_a_loop(void *asking)
 {
     struct asking *it = asking;
-    bide_loop_options options = {.kind = world_is("epoll") ? BIDE_LOOP_EPOLL : BIDE_LOOP_ANY};
+    bide_loop_options options = {.kind = world_is_by_readiness() ? world_kind() : BIDE_LOOP_ANY};
     bide_loop *loop;
     it->failures = LOOK_UPS;
     if (bide_loop_create(&loop, &options) != 0)

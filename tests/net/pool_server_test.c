@@ -72,7 +72,7 @@ static fixture *begin_pool(void)
 {
     bide_io_pool_options options = {
         .threads = {.threads = THREADS},
-        .loop = {.kind = world_is("epoll") ? BIDE_LOOP_EPOLL : BIDE_LOOP_URING},
+        .loop = {.kind = world_kind()},
     };
     setenv("BIDE_IO_WITHOUT", world_is("uring-polls") ? "futex" : "", 1);
     memset(&echoes, 0, sizeof echoes);

@@ -934,7 +934,7 @@ static void errors_of_connections_are_skipped_and_lacks_waited_out(void **state)
                                    .slots = slots,
                                    .accept_retry_delay = MILLISECOND};
     fixture *f = &only;
-    if (!world_is("epoll")) {
+    if (!world_is_by_readiness()) {
         (void)world_of(state);
         return; /* a ring makes no call that could fail here */
     }
@@ -957,7 +957,7 @@ static void with_the_reserve_a_connection_is_kept_if_it_can_be_had_again(void **
     fixture *f = &only;
     bide_server_options options = {
         .body = &echo_body, .size = sizeof *slots, .max_connections = SLOTS, .slots = slots};
-    if (!world_is("epoll")) {
+    if (!world_is_by_readiness()) {
         (void)world_of(state);
         return;
     }
@@ -1070,7 +1070,7 @@ static void *run_shard(void *argument)
     struct shard *shard = argument;
     struct shard_task task = {.shard = shard};
     bide_loop *loop;
-    bide_loop_options options = {.kind = world_is("epoll") ? BIDE_LOOP_EPOLL : BIDE_LOOP_URING};
+    bide_loop_options options = {.kind = world_kind()};
     shard->status = bide_loop_create(&loop, &options);
     if (shard->status < 0)
         return NULL;

@@ -374,7 +374,7 @@ def misuse_is_reported():
     fails(2, "--grace takes seconds", "--grace", "nan", "/")
     fails(2, "--tls-key must follow", "--tls-key", "x", "/")
     fails(2, "--tls-key-log needs --tls-cert", "--tls-key-log", "x", "/")
-    fails(2, "--back-end takes uring or epoll", "--back-end", "select", "/")
+    fails(2, "--back-end takes uring, epoll or poll", "--back-end", "select", "/")
     fails(1, "/nowhere: No such file", "/nowhere")
     fails(1, "/nowhere/log: No such file", "--log", "/nowhere/log", "/")
     fails(1, "nothing.pem", "--tls-cert", "nothing.pem", "/")

@@ -966,7 +966,8 @@ static void compare_modes(world *world, tally *tally, kind kind, code code, int 
             if (before == 8 && sizes[i] != 8)
                 continue;
             for (int mode = first; mode < (first == PLAIN ? BLOCKING : MODES); mode++) {
-                if (kind == CLOCK && code_writes(code) && mode == BLOCKING && world_is_by_readiness())
+                if (kind == CLOCK && code_writes(code) && mode == BLOCKING &&
+                    world_is_by_readiness())
                     continue; /* documented: it waits */
                 count_cell(world, tally, &(cell){kind, code, sizes[i], before, UNLIMITED, mode});
             }

@@ -222,7 +222,7 @@ async def what_is_not_understood_ends_it():
 
 
 async def one_that_vanishes_is_noticed():
-    with Server("--ping", "1") as server:
+    with Server("--ping", "4") as server:  # (the other client has to answer within that time)
         async with Client(server) as ana:
             gone = socket.create_connection(("127.0.0.1", server.port))
             gone.sendall(b"GET /chat HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"

@@ -372,7 +372,7 @@ def what_is_under_way_outlives_a_check_that_fails():
 def a_full_queue_is_given_up():
     """A server that does not accept is skipped after the timeout, and reported if it is the only one."""
     with Server(backlog=0) as listener, listener.fill(), Server(answer_each) as other:
-        with Proxy(configuration(listener.name, other.name, backend="connect-timeout 50ms")) as proxy:
+        with Proxy(configuration(listener.name, other.name, backend="connect-timeout 1s")) as proxy:
             for _ in range(4):
                 check(is_well(proxy))
             check(int(proxy.statistics()["retries"]) > 0)

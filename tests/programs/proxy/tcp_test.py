@@ -148,7 +148,7 @@ def a_client_is_let_go_when_no_server_is_up():
 
 def a_server_that_does_not_answer_is_given_up():
     with Server(backlog=0) as slow, Server(greeter("good")) as good, slow.fill():
-        with Proxy(configuration(slow.name, good.name, backend="connect-timeout 100ms\nfail 0")) as proxy:
+        with Proxy(configuration(slow.name, good.name, backend="connect-timeout 2s\nfail 0")) as proxy:
             with proxy.client() as client:
                 equal(read_all(client), b"good")
             proxy.out.expect('retries=1 end="done"')

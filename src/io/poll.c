@@ -3,7 +3,11 @@
  * epoll. It needs nothing beyond POSIX.
  *
  *     an entry of the array
- *         added when an operation has to wait --> polled as long as one waits --> dropped before a poll
+ *         added when an operation has to wait --> polled as long as one waits --> dropped before a poll,
+ *         when there is no operation
+ *
+ * An entry whose operations wait for something else, a buffer or a thread, stays, and poll passes it over:
+ * they wait for the descriptor when they have been tried again, and nothing adds the entry then.
  *
  * The array is dense: the entry of a descriptor that leaves is replaced by the last one. The first entry
  * is the descriptor by which other threads wake the loop. A table by number finds an entry.
@@ -210,6 +214,15 @@ static bool poll_has_waiting(const bide_descriptor *descriptor, short *events)
     return waits;
 }
 
+static bool poll_has_no_operation(const bide_descriptor *descriptor)
+{
+    for (int direction = 0; direction < BIDE_IO_LINES; direction++) {
+        if (descriptor->lines[direction].first != NULL)
+            return false;
+    }
+    return true;
+}
+
 /* Makes the array what the next poll has to ask for. Returns when the first descriptor has rested: 3. */
 static uint64_t poll_update(struct loop_poll *state)
 {
@@ -219,12 +232,18 @@ static uint64_t poll_update(struct loop_poll *state)
         poll_entry *entry = &state->entries[i];
         bide_descriptor *descriptor = entry->descriptor;
         struct pollfd *polled = &state->fds[i];
-        if (!poll_has_waiting(descriptor, &polled->events)) {
+        if (poll_has_no_operation(descriptor)) {
             poll_remove_entry(state, i);
             descriptor->bits &= ~(uint32_t)IO_REGISTERED;
             continue;
         }
         i++;
+        if (!poll_has_waiting(descriptor, &polled->events)) {
+            polled->fd = -1;
+            entry->rests_until = 0;
+            entry->fruitless = 0;
+            continue;
+        }
         polled->fd = bide_descriptor_fd(descriptor);
         if (entry->rests_until == 0)
             continue;
@@ -243,6 +262,19 @@ static uint64_t poll_update(struct loop_poll *state)
 
 /* ---- Polling ---- */
 
+/* Where nothing may be polled: after a millisecond all count as ready, and their calls do not wait. */
+static int poll_take_all_for_ready(struct loop_poll *state, uint64_t deadline)
+{
+    int ready = 0;
+    if (deadline != 0)
+        poll(NULL, 0, 1);
+    for (unsigned i = 0; i < state->count; i++) {
+        state->fds[i].revents = state->fds[i].fd >= 0 ? state->fds[i].events : 0;
+        ready += state->fds[i].revents != 0;
+    }
+    return ready;
+}
+
 /* As poll_until, if the array is longer than the system lets it be: 4. */
 static int poll_in_parts(struct loop_poll *state, uint64_t deadline)
 {
@@ -259,6 +291,8 @@ static int poll_in_parts(struct loop_poll *state, uint64_t deadline)
                 return ready != 0 ? ready : -1;
             ready += found;
         }
+        if (part == 0)
+            return poll_take_all_for_ready(state, deadline);
         if (ready != 0 || deadline == 0 ||
             (deadline != BIDE_FOREVER && bide_platform.now() >= deadline))
             return ready;

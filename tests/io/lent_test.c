@@ -200,6 +200,44 @@ static void one_behind_a_wait_for_a_buffer_ends_early(void **state)
     }
 }
 
+/* It waits for a buffer first, and then for data; and so does one behind it. */
+static void one_that_has_waited_for_a_buffer_waits_for_data(void **state)
+{
+    world *w = world_of(state);
+    for (int has_another = 0; has_another < 2; has_another++) {
+        fixture *f = begin_fixture(w, 1);
+        bide_io_operation behind;
+        struct runner runner;
+        open_pairs(f, 2);
+        send_text(f, 0, "first");
+        assert_int_equal(next(f, 0), 0);
+        begin(w, &f->runners[1], receive(f, 1));
+        if (has_another)
+            begin(w, &runner, bide_recv_provided(&behind, &f->sockets[1], &f->pool));
+        turn(w);
+        give_back(f, 0);
+        turn(w);
+        turn(w);
+        assert_false(f->runners[1].has_ended);
+        send_text(f, 1, "late");
+        assert_int_equal(end(w, &f->runners[1]), 0);
+        check_text(f, 1, "late");
+        turn(w);
+        give_back(f, 1);
+        if (has_another) {
+            turn(w);
+            turn(w);
+            assert_false(runner.has_ended);
+            send_text(f, 1, "later");
+            assert_int_equal(end(w, &runner), 0);
+            assert_int_equal(behind.count, 5);
+            assert_memory_equal(bide_provided_buffer(&behind), "later", 5);
+            bide_buffer_release(&f->pool, bide_provided_buffer(&behind));
+        }
+        end_fixture(f);
+    }
+}
+
 /*
  * The data has arrived, and the coroutine is destroyed before it resumes: the buffer is released.
  */
@@ -237,6 +275,7 @@ int main(void)
         world_test(a_wait_for_data_that_ends_early_loses_nothing),
         world_test(a_wait_for_a_buffer_that_ends_early_loses_nothing),
         world_test(one_behind_a_wait_for_a_buffer_ends_early),
+        world_test(one_that_has_waited_for_a_buffer_waits_for_data),
         world_test(one_that_is_destroyed_after_it_was_done_gives_back),
         world_test(none_is_lost_in_a_storm),
     };

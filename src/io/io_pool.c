@@ -234,11 +234,10 @@ bide_loop_back_end bide_io_pool_backend(const bide_thread_pool *threads)
     for (unsigned i = 1; i < pool->count; i++) {
         const bide_loop_back_end *other = &pool->loops[i].loop->back_end;
         if (strcmp(other->name, first.name) != 0)
-            return (bide_loop_back_end){
-                .name = "mixed",
-                .why = "io_uring is available to some workers, and epoll is used by the others",
-                .error = first.error != 0 ? first.error : other->error,
-                .limits = first.limits | other->limits};
+            return (bide_loop_back_end){.name = "mixed",
+                                        .why = "some workers lack what others have",
+                                        .error = first.error != 0 ? first.error : other->error,
+                                        .limits = first.limits | other->limits};
     }
     return first;
 }

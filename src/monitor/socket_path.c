@@ -56,8 +56,9 @@ static int socket_path_find(bide_listen_path *where, const char *path)
 int bide_monitor_socket_open_(bide_listen_path *where, const char *path)
 {
     int status = socket_path_find(where, path);
-    if (status == 0)
-        status = bide_listen_path_open(where, 0600, MONITOR_BACKLOG);
+    if (status < 0)
+        return status; /* (nothing is open) */
+    status = bide_listen_path_open(where, 0600, MONITOR_BACKLOG);
     if (status < 0)
         bide_listen_path_remove(where);
     return status;

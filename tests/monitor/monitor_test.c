@@ -75,9 +75,14 @@ static void by_default_it_listens_below_the_runtime_directory(void **state)
     assert_int_equal(lstat(expected, &about), 0);
     assert_int_equal(about.st_mode & 07777, 0700);
 
-    /* a directory that others may write to is not used. */
+    /* a directory that others may write to is not used, and no descriptor of another is closed. */
+    int other = open("/dev/null", O_RDONLY);
+    int first = dup2(other, 0);
     chmod(expected, 0755);
     assert_int_equal(bide_monitor_start(NULL), -EPERM);
+    assert_int_equal(first, 0);
+    assert_true(fcntl(0, F_GETFD) >= 0);
+    close(other);
     rmdir(expected);
     assert_int_equal(symlink("/tmp", expected), 0);
     assert_int_equal(bide_monitor_start(NULL), -EPERM);
@@ -118,8 +123,8 @@ static void a_path_that_does_not_fit_is_rejected(void **state)
     memset(much, 'x', sizeof much - 1);
     much[sizeof much - 1] = '\0';
     assert_int_equal(bide_monitor_start(&(bide_monitor_options){.path = much}), -ENAMETOOLONG);
-    assert_int_equal(
-        bide_monitor_start(&(bide_monitor_options){.path = "/nowhere/that/there/is"}), -ENOENT);
+    assert_int_equal(bide_monitor_start(&(bide_monitor_options){.path = "/nowhere/that/there/is"}),
+                     -ENOENT);
 }
 
 static void another_user_is_rejected_even_if_the_file_allows_it(void **state)
@@ -161,8 +166,7 @@ static void a_child_of_fork_has_none_and_may_have_its_own(void **state)
     if (child == 0) {
         char found[200], own[120];
         snprintf(own, sizeof own, "%s.child", path);
-        bool good = bide_monitor_path(found, sizeof found) == 0 &&
-                    bide_monitor_stop() == -EALREADY;
+        bool good = bide_monitor_path(found, sizeof found) == 0 && bide_monitor_stop() == -EALREADY;
         if (MAY_START_IN_CHILD && getenv("MESON_EXE_WRAPPER") == NULL)
             good = good && bide_monitor_start(&(bide_monitor_options){.path = own}) == 0 &&
                    bide_monitor_stop() == 0;
@@ -187,10 +191,10 @@ static void a_child_of_fork_has_none_and_may_have_its_own(void **state)
 static void nonsense_is_reported(void **state)
 {
     (void)state;
-    static const char *const wrong[] = {"hello\n",        "look x\n",         "look tasks=\n",
-                                        "look tasks=x\n", "look tasks=-1\n",  "turns\n",
-                                        "LOOK\n",         "look  groups= 1\n", "look group=xyz\n",
-                                        "look groups=\t5\n",    "look tasks=\t-1\n"};
+    static const char *const wrong[] = {
+        "hello\n",          "look x\n",          "look tasks=\n",    "look tasks=x\n",
+        "look tasks=-1\n",  "turns\n",           "LOOK\n",           "look  groups= 1\n",
+        "look group=xyz\n", "look groups=\t5\n", "look tasks=\t-1\n"};
     char much[1000];
     peer peer;
     start();

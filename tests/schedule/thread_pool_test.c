@@ -1099,14 +1099,20 @@ static void a_workers_stats_are_read_while_it_is_busy(void **state)
 
 /* ---- Options ---- */
 
+enum { HOSTS = 64 };
+
 /*
- * Several that yield for ever. One of them has a thread post a guest from outside, and joins it; or it
- * runs until the time for which a guest sleeps has come.
+ * Several that yield until a guest has run. When all have begun, one of them has a thread post the guest from
+ * outside, and joins it; or the guest sleeps, and that host computes until its time has come.
  */
 struct interval_party {
     bide_context context;
-    size_t turns, invited, guest; /* turns in all, when the guest could run, and when it ran */
-    uint64_t time;                /* for which it sleeps; 0: it is posted */
+    unsigned begun;         /* hosts */
+    size_t turns, from;     /* in all, and when all had begun */
+    size_t invited, guest;  /* turns when the guest could run, and when it ran */
+    bool sleeps, is_asleep; /* the guest */
+    bool has_run;
+    uint64_t time; /* for which it sleeps */
     bide_spawned guest_spawned;
     bide_task guest_task;
     bide_sleep sleep;
@@ -1119,19 +1125,25 @@ struct interval_host {
     bide_schedule_operation turn;
 };
 
+static struct interval_party *party_of(bide_task *guest)
+{
+    return bide_container_of(guest, struct interval_party, guest_task);
+}
+
 bide_coroutine(interval_guest_body)
 {
     bide_begin(interval_guest_body, bide_task * self);
-    struct interval_party *party = bide_container_of(self, struct interval_party, guest_task);
-    if (party->time != 0) {
-        bide_await(bide_sleep_until(&party->sleep, party->time));
-        party = bide_container_of(self, struct interval_party, guest_task);
+    if (party_of(self)->sleeps) {
+        party_of(self)->is_asleep = true;
+        party_of(self)->time = bide_platform.now() + 5000000;
+        bide_await(bide_sleep_until(&party_of(self)->sleep, party_of(self)->time));
     }
-    party->guest = party->turns;
+    party_of(self)->guest = party_of(self)->turns;
+    party_of(self)->has_run = true;
     bide_end();
 }
 
-static void *post_guest(void *argument)
+static void *spawn_guest(void *argument)
 {
     struct interval_party *party = argument;
     bide_spawn(&party->guest_spawned, &party->context,
@@ -1139,16 +1151,30 @@ static void *post_guest(void *argument)
     return NULL;
 }
 
-/* Returns when it could run: it is posted, or its time has come. */
+/* In each turn of the host that invites. */
 static int invite(struct interval_party *party)
 {
-    if (party->time != 0) {
+    if (party->begun < HOSTS || party->invited != 0)
+        return 0;
+    if (party->from == 0)
+        party->from = party->turns;
+    if (party->turns - party->from < 2000) /* (the pace is found) */
+        return 0;
+    if (party->sleeps && party->time == 0) {
+        party->time = BIDE_FOREVER;
+        spawn_guest(party);
+        return 0;
+    }
+    if (party->sleeps && !party->is_asleep)
+        return 0;
+    party->invited = party->turns;
+    if (party->sleeps) {
         while (bide_platform.now() < party->time)
             ;
         return 0;
     }
     pthread_t thread;
-    int error = pthread_create(&thread, NULL, post_guest, party);
+    int error = pthread_create(&thread, NULL, spawn_guest, party);
     if (error == 0)
         pthread_join(thread, NULL);
     return -error;
@@ -1157,14 +1183,12 @@ static int invite(struct interval_party *party)
 bide_coroutine(interval_host_body)
 {
     bide_begin(interval_host_body, struct interval_host * self);
-    while (self->party->guest == 0) {
+    self->party->begun++;
+    while (!self->party->has_run) {
         self->party->turns++;
-        if (self->invites && self->party->turns > 2000 && self->party->invited == 0) {
-            self->party->invited = self->party->turns;
-            int status = invite(self->party);
-            if (status != 0)
-                bide_return(status);
-        }
+        int status = self->invites ? invite(self->party) : 0;
+        if (status != 0)
+            bide_return(status);
         bide_await(bide_schedule(&self->turn, bide_this_context()->scheduler));
     }
     bide_end();
@@ -1173,19 +1197,13 @@ bide_coroutine(interval_host_body)
 /* How many turns begin after the guest could run, and before it does. */
 static size_t turns_before_the_guest(unsigned interval, bool sleeps)
 {
-    enum { HOSTS = 64 };
     const bide_thread_pool_options options = {.threads = 1, .event_interval = interval};
     bide_thread_pool *pool;
-    struct interval_party party = {.turns = 0};
+    struct interval_party party = {.sleeps = sleeps};
     struct interval_host hosts[HOSTS];
     bide_spawned spawned[HOSTS];
     assert_int_equal(bide_thread_pool_create_with(&pool, &options), 0);
     party.context = context_of(pool);
-    if (sleeps) {
-        /* (later than the 2,000 turns; if it is not, the guest may run before it was invited) */
-        party.time = bide_platform.now() + 50000000;
-        post_guest(&party);
-    }
     for (int j = 0; j < HOSTS; j++) {
         hosts[j].party = &party;
         hosts[j].invites = j == 0;
@@ -1196,7 +1214,7 @@ static size_t turns_before_the_guest(unsigned interval, bool sleeps)
         assert_int_equal(wait_for(&spawned[j]), 0);
     assert_int_equal(wait_for(&party.guest_spawned), 0);
     bide_thread_pool_destroy(pool);
-    return party.invited != 0 ? party.guest - party.invited : 0;
+    return party.invited != 0 ? party.guest - party.invited : 0; /* (0: it slept too short) */
 }
 
 static const unsigned event_intervals[] = {2, 3, 8, 16};

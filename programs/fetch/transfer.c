@@ -307,15 +307,17 @@ static bool has_sum(const struct fetch *fetch, const struct transfer *transfer)
 async int empty_part(struct fetch *fetch, struct worker *worker, struct transfer *transfer)
 {
     transfer->present = transfer->resumed = worker->summed = 0;
-    worker->was_replaced = worker->is_foreign = false;
+    worker->was_replaced = false;
     int status = 0;
     struct stat about;
     if (has_sum(fetch, transfer) && digest_start(&worker->digest) < 0)
         return fail_permanently(worker, transfer, "out of memory");
     if (fstat(bide_descriptor_fd(&worker->file), &about) != 0 || about.st_size != 0)
         status = await bide_truncate(&worker->file, 0);
-    if (status == 0)
+    if (status == 0) {
+        worker->is_foreign = false; /* (from now on it is this one's) */
         status = await partial_save(worker, transfer);
+    }
     return status < 0 ? file_failed(worker, transfer, status) : 0;
 }
 

@@ -124,7 +124,9 @@ static int listen_path_bind(bide_listen_path *where, int fd, mode_t mode, int ba
         bind(fd, (const struct sockaddr *)&address, sizeof address) != 0)
         return -errno;
     where->file = open(where->path, O_PATH | O_NOFOLLOW | O_CLOEXEC); /* 4 */
-    if (where->file >= 0 && listen(fd, backlog) == 0)
+    if (where->file < 0)
+        return -errno; /* (a leftover stays: whose file is there is not known) */
+    if (listen(fd, backlog) == 0)
         return 0;
     status = -errno;
     listen_path_close(&where->file);

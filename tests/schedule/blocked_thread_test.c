@@ -303,7 +303,7 @@ bide_coroutine(ender_body)
 {
     bide_begin(ender_body, struct ender * self);
     if (self->sleeps)
-        bide_await(bide_sleep_for(&self->sleep, 1));
+        bide_await(bide_sleep_for(&self->sleep, 1000000));
     bide_event_set(&shared.event);
     bide_end();
 }
@@ -335,9 +335,13 @@ struct two {
 bide_coroutine(two_body)
 {
     bide_begin(two_body, struct two * self);
-    sleeper.sleeps = true;
-    bide_spawn(&sleeper_spawned, &sleeper_context, bide_task_init(&sleeper.task, &ender_body));
-    bide_await(bide_schedule(&self->turn, sleeper_context.scheduler)); /* it sleeps now */
+    /* (it has to sleep still; while this turn lasts, nothing wakes it) */
+    do {
+        bide_event_reset(&shared.event);
+        sleeper.sleeps = true;
+        bide_spawn(&sleeper_spawned, &sleeper_context, bide_task_init(&sleeper.task, &ender_body));
+        bide_await(bide_schedule(&self->turn, sleeper_context.scheduler));
+    } while (bide_event_is_set(&shared.event));
     bide_await(bide_call(&self->blocker, &blocker_body, wait = begin_sleeper_and_wait));
     bide_end();
 }

@@ -13,7 +13,10 @@
 #include <semaphore.h>
 #include <signal.h>
 #include <stddef.h>
+#include <time.h>
 #include <unistd.h>
+
+#include "../base/thread_sanitizer.h"
 
 static struct {
     bide_atomic(int) process; /* the process id, for 6; 0: not initialized */
@@ -62,9 +65,27 @@ void bide_signal_handler_post_(void)
     sem_post(&signal_handlers.news);
 }
 
+/*
+ * ThreadSanitizer defers a handler until its thread makes a call that it intercepts. A signal that the dispatcher
+ * receives right before it sleeps may be deferred until it wakes. So under ThreadSanitizer it wakes ten times a second.
+ */
+static int signal_handler_sleep(void)
+{
+#if BIDE_UNDER_TSAN_
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += 100000000;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    return sem_timedwait(&signal_handlers.news, &until);
+#else
+    return sem_wait(&signal_handlers.news);
+#endif
+}
+
 void bide_signal_handler_wait_(void)
 {
-    while (sem_wait(&signal_handlers.news) != 0) { /* interrupted */
+    while (signal_handler_sleep() != 0) { /* interrupted */
     }
 }
 

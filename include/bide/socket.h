@@ -404,6 +404,8 @@ void bide_packet_info_get(bide_packet_info *info, const struct msghdr *message);
  *     ... serve ...
  *     bide_listen_path_remove(&where);
  *
+ * A child of fork calls bide_listen_path_destroy instead.
+ *
  * Why it is correct: src/io/listen_path.c.
  */
 typedef struct bide_listen_path {
@@ -440,6 +442,13 @@ int bide_listen_path_open(bide_listen_path *where, unsigned mode, int backlog);
  * Threads: one at a time. Progress: blocks for 2 s at most.
  */
 void bide_listen_path_remove(bide_listen_path *where);
+
+/*
+ * Closes the descriptors of `where`, and leaves the file. For a child of fork, in which the socket is its parent's, and
+ * for a server whose successor has the socket. May be called after errors of the other functions, and twice.
+ * Threads: one at a time; in a child of fork, also in a handler of pthread_atfork. Progress: that of close(2).
+ */
+void bide_listen_path_destroy(bide_listen_path *where);
 
 BIDE_EXTERN_C_END
 

@@ -15,4 +15,10 @@
 #define BIDE_UNDER_TSAN_ 0
 #endif
 
+/*
+ * How long a thread that runs handlers of signals may sleep under ThreadSanitizer: nanoseconds. ThreadSanitizer defers
+ * a handler until its thread makes a call that it intercepts.
+ */
+enum { BIDE_TSAN_SLEEP_MAX_ = 100000000 };
+
 #endif

@@ -159,6 +159,11 @@ void bide_listen_path_remove(bide_listen_path *where)
             unlink(where->path);
         listen_path_unlock(where);
     }
+    bide_listen_path_destroy(where);
+}
+
+void bide_listen_path_destroy(bide_listen_path *where)
+{
     listen_path_close(&where->file);
     listen_path_close(&where->directory);
 }

@@ -38,7 +38,7 @@ enum { MAX_FILE_THREADS = 4, SPARE_FILE_THREADS = 252 };
  */
 BIDE_INLINE uint64_t bide_loop_wake_time_(uint64_t deadline)
 {
-    uint64_t soon = BIDE_UNDER_TSAN_ ? bide_platform.now() + 100000000 : BIDE_FOREVER;
+    uint64_t soon = BIDE_UNDER_TSAN_ ? bide_platform.now() + BIDE_TSAN_SLEEP_MAX_ : BIDE_FOREVER;
     return deadline < soon ? deadline : soon;
 }
 

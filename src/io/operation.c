@@ -95,23 +95,39 @@ static BIDE_NOINLINE bide_frame *operation_begin_at_owner(bide_io *io, bide_io_o
                                         : bide_io_forward_(io, operation);
 }
 
-/* In debug builds: tells once in a process, on stderr, what is missing. */
-static BIDE_COLD void explain_no_loop(const bide_frame *frame)
-{
 #if BIDE_DEBUG
+/* Tells once in a process, on stderr, what is missing. `line` is where the coroutine runs; 0: it is suspended. */
+static BIDE_COLD void explain_no_loop(const bide_frame *frame, unsigned line)
+{
+    enum { EXPLAINED_FRAMES = 4 };
     static bide_atomic(uint32_t) explained;
-    bide_backtrace_entry entry;
+    bide_backtrace_entry entries[EXPLAINED_FRAMES];
+    char who[300] = "an operation outside coroutines";
+    size_t length = 0;
     if (bide_atomic_exchange(&explained, 1, relaxed) != 0)
         return;
-    bide_backtrace(frame, &entry, 1);
-    fprintf(
-        stderr,
-        "bide: %s (%s:%u) awaits input or output on a scheduler that is no loop, which ends with"
-        " -ENOTSUP; run it by bide_run or bide_loop_wait, or on a pool of bide_io_pool_create\n",
-        entry.name, entry.file, entry.line);
+    size_t count = bide_backtrace_from_(frame, line, entries, EXPLAINED_FRAMES);
+    for (size_t i = 0; i < count && i < EXPLAINED_FRAMES && length < sizeof who; i++) {
+        if (entries[i].kind != NULL) /* (no root) */
+            length += (size_t)snprintf(who + length, sizeof who - length, "%s%s (%s:%u)",
+                                       length != 0 ? ", awaited by " : "", entries[i].name,
+                                       entries[i].file, entries[i].line);
+    }
+    fprintf(stderr,
+            "bide: %s: needs a loop for input and output, which its scheduler is not, and ends with -ENOTSUP;"
+            " run it by bide_run or bide_loop_wait, or on a pool of bide_io_pool_create\n",
+            who);
+}
 #else
-    (void)frame;
+#define explain_no_loop(frame, line) ((void)(line))
 #endif
+
+bide_io *bide_io_of_frame_(const bide_frame *frame, unsigned line)
+{
+    bide_io *io = io_of_context(frame->context);
+    if (BIDE_UNLIKELY(io == NULL))
+        explain_no_loop(frame, line);
+    return io;
 }
 
 bide_frame *bide_io_suspend(bide_awaiter *awaiter, bide_frame *frame)
@@ -120,7 +136,7 @@ bide_frame *bide_io_suspend(bide_awaiter *awaiter, bide_frame *frame)
     bide_io *io = io_of_context(frame->context);
     if (BIDE_UNLIKELY(io == NULL || bide_is_inherited_(io->generation))) {
         if (io == NULL)
-            explain_no_loop(frame);
+            explain_no_loop(frame, 0);
         operation->status = -ENOTSUP;
         return frame;
     }

@@ -276,6 +276,12 @@ BIDE_INLINE bide_io *io_of_context(const bide_context *context)
     return scheduler->io != NULL ? scheduler->io(scheduler) : NULL;
 }
 
+/*
+ * The same, for a coroutine that runs at `line` and cannot work without an io. NULL: there is none, which debug builds
+ * explain on stderr, once in a process.
+ */
+bide_io *bide_io_of_frame_(const bide_frame *frame, unsigned line);
+
 /* ---- Dumps ---- */
 
 /*

@@ -392,7 +392,7 @@ static const bide_point process_wait_body =
 bide_body(process_wait_body)
 {
     bide_begin(process_wait_body, bide_process_wait_operation * self);
-    self->status = process_check_loop(io_of_context(bide_this_context()));
+    self->status = process_check_loop(bide_io_of_frame_(bide_this_frame(), __LINE__));
     if (self->status < 0)
         bide_return(self->status);
     while ((self->status = process_check_ended(self->process)) == -EAGAIN)
@@ -410,7 +410,7 @@ bide_body(process_wait_signal_body)
 {
     bide_begin(process_wait_signal_body, bide_process_wait_operation * self);
     self->listens = false;
-    self->status = process_check_loop(io_of_context(bide_this_context()));
+    self->status = process_check_loop(bide_io_of_frame_(bide_this_frame(), __LINE__));
     if (self->status == 0)
         self->status = bide_signal_listen(&self->child, SIGCHLD);
     if (self->status < 0)
@@ -572,8 +572,9 @@ static int process_drain(bide_process_pump_ *pump)
 bide_coroutine(process_communicate_body)
 {
     bide_begin(process_communicate_body, bide_process_communicate_operation * self);
-    if (process_check_loop(io_of_context(bide_this_context())) < 0)
-        bide_return(process_check_loop(io_of_context(bide_this_context())));
+    self->status = process_check_loop(bide_io_of_frame_(bide_this_frame(), __LINE__));
+    if (self->status < 0)
+        bide_return(self->status);
     bide_scope_init(&self->scope, bide_this_frame());
     self->running = 1; /* so that none is the last before all are started */
     for (int i = 0; i < 3; i++)

@@ -74,7 +74,7 @@ static int signal_handler_sleep(void)
 #if BIDE_UNDER_TSAN_
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += 100000000;
+    until.tv_nsec += BIDE_TSAN_SLEEP_MAX_;
     until.tv_sec += until.tv_nsec / 1000000000;
     until.tv_nsec %= 1000000000;
     return sem_timedwait(&signal_handlers.news, &until);

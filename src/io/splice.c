@@ -87,7 +87,7 @@ static bide_awaiter *splice_poll(bide_splice_operation *splicing, bide_io *io)
 bide_coroutine(splice_body)
 {
     bide_begin(splice_body, bide_splice_operation * self);
-    self->status = splice_check(io_of_context(bide_this_context()), self);
+    self->status = splice_check(bide_io_of_frame_(bide_this_frame(), __LINE__), self);
     if (self->status < 0)
         bide_return(self->status);
     for (;;) {

@@ -348,11 +348,7 @@ static void monitor_after_fork_in_child(void)
     if (monitor == NULL)
         return;
     monitor_close_descriptors(monitor);
-    /* (closed only: the socket's file is the parent's) */
-    if (monitor->socket.file >= 0)
-        close(monitor->socket.file);
-    if (monitor->socket.directory >= 0)
-        close(monitor->socket.directory);
+    bide_listen_path_destroy(&monitor->socket); /* (its file is the parent's) */
     for (int i = 0; i < CLIENTS_MAX; i++) {
         if (monitor->clients[i].fd >= 0)
             close(monitor->clients[i].fd);

@@ -4,11 +4,14 @@
 
 #include "misuse.h"
 
+#include "bide/process.h"
 #include "bide/select.h"
+#include "bide/splice.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <sched.h>
+#include <string.h>
 #include <unistd.h>
 
 /* ---- Files ---- */
@@ -421,6 +424,9 @@ struct astray {
     bide_task task;
     bide_descriptor file;
     bide_file_operation operation;
+    bide_splice_operation splice;
+    bide_process process;
+    bide_process_wait_operation wait;
 };
 
 bide_coroutine(astray_body)
@@ -441,11 +447,60 @@ static void go_astray_twice(void)
     abort();
 }
 
+static void go_astray_outside_coroutines(void)
+{
+    bide_descriptor file;
+    bide_file_operation operation;
+    if (bide_sync_wait(bide_open(&operation, &file, "/dev/null", O_RDONLY, 0)) != -ENOTSUP)
+        _exit(1);
+    abort();
+}
+
+bide_coroutine(astray_splice_body)
+{
+    bide_begin(astray_splice_body, struct astray * self);
+    bide_try(bide_splice(&self->splice, &self->file, &self->file, 1));
+    bide_end();
+}
+
+/* (an operation that is a coroutine itself) */
+static void go_astray_in_a_splice(void)
+{
+    struct astray astray;
+    bide_descriptor_init(&astray.file, -1);
+    if (bide_sync_wait(bide_task_init(&astray.task, &astray_splice_body)) != -ENOTSUP)
+        _exit(1);
+    abort();
+}
+
+bide_coroutine(astray_wait_body)
+{
+    bide_begin(astray_wait_body, struct astray * self);
+    bide_try(bide_process_wait(&self->wait, &self->process));
+    bide_end();
+}
+
+static void go_astray_in_a_wait(void)
+{
+    struct astray astray;
+    memset(&astray.process, 0, sizeof astray.process);
+    bide_descriptor_init(&astray.process.handle, -1);
+    if (bide_sync_wait(bide_task_init(&astray.task, &astray_wait_body)) != -ENOTSUP)
+        _exit(1);
+    abort();
+}
+
 static void what_is_missing_is_said_on_stderr(void **state)
 {
     (void)state;
     assert_true(misuse_aborts_naming(go_astray_twice, "bide: astray_body (", "files_test.c:"));
-    assert_true(misuse_aborts_naming(go_astray_twice, "is no loop", "bide_loop_wait"));
+    assert_true(misuse_aborts_naming(go_astray_twice, "needs a loop", "bide_loop_wait"));
+    assert_true(misuse_aborts_naming(go_astray_outside_coroutines,
+                                     "bide: an operation outside coroutines: needs a loop", "bide_run"));
+    assert_true(misuse_aborts_naming(go_astray_in_a_splice, "bide: splice_body (",
+                                     "), awaited by astray_splice_body ("));
+    assert_true(misuse_aborts_naming(go_astray_in_a_wait, "bide: process_wait_signal_body (",
+                                     "), awaited by astray_wait_body ("));
 }
 #endif
 

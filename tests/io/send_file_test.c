@@ -571,10 +571,10 @@ static void a_large_file_lets_others_run(void **state)
 static void a_file_in_memory_is_sent_at_once(void **state)
 {
     world *w = world_of_the_system(state, "the test is about a file system");
-    static const char path[] = "/dev/shm/bide-send-file";
+    char path[] = "/dev/shm/bide-send-file-XXXXXX";
     bide_send_file_operation send;
     bide_descriptor file;
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    int fd = mkostemp(path, O_CLOEXEC);
     if (fd < 0)
         skip();
     unlink(path);

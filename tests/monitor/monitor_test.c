@@ -157,15 +157,26 @@ static void another_user_is_rejected_even_if_the_file_allows_it(void **state)
     assert_int_equal(bide_monitor_stop(), 0);
 }
 
+static unsigned count_descriptors(void)
+{
+    unsigned count = 0;
+    for (int fd = 0; fd < 256; fd++)
+        count += fcntl(fd, F_GETFD) >= 0;
+    return count;
+}
+
 static void a_child_of_fork_has_none_and_may_have_its_own(void **state)
 {
     (void)state;
     int status;
+    unsigned before = count_descriptors();
     start();
     pid_t child = fork();
     if (child == 0) {
         char found[200], own[120];
         snprintf(own, sizeof own, "%s.child", path);
+        if (count_descriptors() != before)
+            _exit(2);
         bool good = bide_monitor_path(found, sizeof found) == 0 && bide_monitor_stop() == -EALREADY;
         if (MAY_START_IN_CHILD && getenv("MESON_EXE_WRAPPER") == NULL)
             good = good && bide_monitor_start(&(bide_monitor_options){.path = own}) == 0 &&

@@ -165,6 +165,46 @@ third.c:4:21: error: expected an expression, not ';'
 END
 expect first first.c
 expect both second.c third.c
+# Bodies without braces, each with an await: the compiler's error is the only one, and a warning has its
+# place.
+cat >bodies.c <<'END'
+#include <bide/async.h>
+async int one(void) { return 1; }
+async int bodies(int a)
+{
+    int s = 0, unused;
+    if (a)
+        s = await one();
+    else
+        s = await one();
+    if (a) again: s += await one(); else if (s) return await one();
+    for (s = await one(); s < 3;)
+        s += await one();
+    while (s < 5)
+        s += await one();
+    do
+        s += await one();
+    while (s < 8);
+    switch (a)
+    case 3:
+        s = await one();
+    if (s > 100)
+        goto again;
+    (void)nothing;
+    return s;
+}
+END
+for compiler in gcc clang; do
+    command -v $compiler >/dev/null || continue
+    "$bidec" $compiler -std=gnu11 -Wall -Wextra -I"$root/include" -c bodies.c 2>said
+    [ "$(grep -c 'error:' said)" = 1 ] && grep -q '^bodies.c:23:11: error:.*nothing' said &&
+        [ "$(grep 'warning:' said | grep -vc '^bodies.c:5:16: warning: unused variable')" = 0 ] ||
+        { echo "bodies: $compiler says something else"; cat said; failed=1; }
+    sed '/nothing/d' bodies.c >right.c
+    "$bidec" $compiler -std=gnu11 -Wall -Wextra -I"$root/include" -c right.c 2>said || failed=1
+    [ "$(grep -cE '(error|warning):' said)" = 1 ] && grep -q '^right.c:5:16: warning: unused variable' said ||
+        { echo "right bodies: $compiler says something else"; cat said; failed=1; }
+done
 # at most twenty
 {
     echo '#include <bide/async.h>'

@@ -16,6 +16,7 @@ struct change {
     const char *before, *instead, *after;
     int moved;                    /* at a deferred statement: its end */
     bool is_ordered, was_ordered; /* a statement with awaits begins, has ended */
+    bool is_alone, was_alone;     /* and it is the body of another */
 };
 
 static struct change *changes; /* of each token */
@@ -247,6 +248,16 @@ static void note_order(const struct node *node)
         changes[node->first].is_ordered = changes[node->end - 1].was_ordered = true;
 }
 
+/* The pragmas around such a statement are statements, too: a body needs braces around all three. */
+static void note_body(const struct node *node)
+{
+    while (node != NULL && node->kind == S_LABEL)
+        node = node->a;
+    if (node != NULL && changes[node->first].is_ordered &&
+        (node->kind == S_EXPRESSION || node->kind == S_RETURN))
+        changes[node->first].is_alone = changes[node->end - 1].was_alone = true;
+}
+
 /* No jump may pass such a variable in its block: clang says so. */
 static bool has_cleanup_behind(const struct node *defer)
 {
@@ -314,11 +325,18 @@ static void read_node(const struct node *node)
         read_parts(node);
         if (node->a != NULL) /* a part of a statement */
             changes[node->a->first].is_ordered = changes[node->a->end - 1].was_ordered = false;
+        note_body(node->d);
         return;
     default:
         break;
     }
     read_parts(node);
+    if (node->kind == S_IF || node->kind == S_WHILE || node->kind == S_DO ||
+        node->kind == S_SWITCH || node->kind == S_EACH || node->kind == S_DEFER) {
+        const struct node *const bodies[] = {node->a, node->b, node->c, node->d};
+        for (size_t i = 0; i < 4; i++)
+            note_body(bodies[i]);
+    }
 }
 
 /* ---- Text ---- */
@@ -374,8 +392,9 @@ static void print_plain_range(int first, int end)
             continue;
         }
         if (c->is_ordered) {
-            text_print(plain, "\n#pragma GCC diagnostic push\n#pragma GCC diagnostic ignored "
-                              "\"-Wsequence-point\"\n");
+            text_print(plain, "%s\n#pragma GCC diagnostic push\n#pragma GCC diagnostic ignored "
+                              "\"-Wsequence-point\"\n",
+                       c->is_alone ? " {" : "");
             last = NULL;
         }
         if (token_is(i, "}")) {
@@ -400,7 +419,7 @@ static void print_plain_range(int first, int end)
             text_add(plain, t->at, t->length);
         }
         if (c->was_ordered) {
-            text_print(plain, "\n#pragma GCC diagnostic pop\n");
+            text_print(plain, "\n#pragma GCC diagnostic pop\n%s", c->was_alone ? "}" : "");
             last = NULL;
         }
     }

@@ -14,13 +14,13 @@
  * sync_wait, when_all, when_all_ready, fmap, schedule_on, resume_on, single_consumer_event,
  * single_consumer_async_auto_reset_event, async_manual_reset_event, async_auto_reset_event, async_mutex,
  * async_mutex_lock, async_latch, async_scope, cancellation_source, cancellation_token,
- * cancellation_registration, operation_cancelled, static_thread_pool, inline_scheduler, on_scope_exit,
- * on_scope_failure, on_scope_success, sequence_traits, sequence_range, sequence_barrier,
- * single_producer_sequencer, multi_producer_sequencer, awaitable_traits, is_awaitable.
+ * cancellation_registration, operation_cancelled, static_thread_pool, io_service, io_work_scope,
+ * inline_scheduler, round_robin_scheduler, on_scope_exit, on_scope_failure, on_scope_success, sequence_traits,
+ * sequence_range, sequence_barrier, single_producer_sequencer, multi_producer_sequencer, awaitable_traits,
+ * is_awaitable.
  *
- * It has not, with bide's name in brackets: io_service, io_work_scope [bide_loop, loop.h; bide::sleep_for for
- * schedule_after], sockets and addresses [bide_descriptor, socket.h, address.h; bide::recv, bide::send],
- * files [file.h; bide::read, bide::write], round_robin_scheduler [bide_run_loop, run_loop.h].
+ * It does not have these; the names of bide are in brackets: sockets and addresses [bide_descriptor, socket.h,
+ * address.h; bide::recv, bide::send], files [file.h; bide::read, bide::write].
  *
  * All names are in bide::cppcoro, so that a program may link with cppcoro too. `cppcoro` is an alias for that
  * namespace, which cannot be opened under that name; compile with -DBIDE_CPPCORO_ALIAS=0 in files that include
@@ -53,6 +53,9 @@
  *                              once, spawn() after it, or a destructor while operations run, end the program
  *                              with a message.
  *     static_thread_pool       A pool of bide: its order of ready coroutines is not specified.
+ *     io_service               One thread processes its events, always the same one. There is no
+ *                              process_one_event(), nor process_one_pending_event(). A count of events is one of
+ *                              resumptions, some of them of the service itself.
  *     sequences                SEQUENCE is std::size_t, and TRAITS is sequence_traits. A sequence_range has
  *                              input iterators.
  *     buffer sizes             One that is no power of two throws std::system_error (EINVAL).
@@ -63,8 +66,8 @@
  *                              of coroutines.
  *
  * What it costs: a wait for an object has the waiter of C and 48 bytes in the coroutine's frame, and allocates
- * nothing; a wait for a task has 72 bytes there. fmap, schedule_on, make_task, sync_wait and spawn allocate a
- * frame, resume_on two, when_all one for each operand. A wait for a sequence on a scheduler that is not of bide
+ * nothing; a wait for a task has 72 bytes there. fmap, schedule_on, schedule_after, make_task, sync_wait and
+ * spawn allocate a frame, resume_on two, when_all one for each operand. A wait for a sequence on a scheduler that is not of bide
  * allocates one. async_mutex is a bide_semaphore, because unlock() has no key.
  *
  * bide.hpp has the compilers. Why it is correct: a wait for an object of bide is an operation of bide.hpp. The
@@ -258,6 +261,15 @@ class continuation
         return std::noop_coroutine();
     }
 
+    /* It resumes here, and runs until it suspends; on another scheduler of bide, it is posted. */
+    void resume() noexcept
+    {
+        if (by_->context->scheduler == bide_default_context.scheduler)
+            bide_resume(by_);
+        else
+            bide_wake_one(&operation_);
+    }
+
     void ended() noexcept
     {
         if (by_ != nullptr && by_ != &own_.frame)
@@ -266,7 +278,7 @@ class continuation
     }
 };
 
-/* The head of a promise: it is started, or goes on, as a frame of bide. */
+/* The head of a promise: it is started and resumed as a frame of bide. */
 struct runner : resumer {
     void set_start(std::coroutine_handle<> self) noexcept
     {
@@ -776,60 +788,83 @@ BIDE_HPP_COROUTINE_ shared_task<Result> make_shared_task(Awaitable awaitable)
 namespace detail
 {
 
-/* A coroutine that a thread waits for: it awaits, and keeps where the result is. */
+/* What the promises of a starter share. */
+struct starter_promise : runner {
+    struct ender {
+        bool await_ready() const noexcept
+        {
+            return false;
+        }
+        template <class Promise>
+        void await_suspend(std::coroutine_handle<Promise> handle) const noexcept
+        {
+            bide_event_set(&handle.promise().ended);
+        }
+        void await_resume() const noexcept
+        {
+        }
+    };
+
+    bide_event ended;
+
+    starter_promise() noexcept
+    {
+        bide_event_init(&ended, false);
+    }
+    std::suspend_always initial_suspend() const noexcept
+    {
+        return {};
+    }
+    ender final_suspend() const noexcept
+    {
+        return {};
+    }
+};
+
+/* It keeps where the result is. The value is in the coroutine, which continues when the thread has taken it. */
+template <class Result>
+struct starter_result : starter_promise, outcome_base {
+    std::remove_reference_t<Result> *result = nullptr;
+
+    ender yield_value(std::remove_reference_t<Result> &&value) noexcept
+        requires(!std::is_lvalue_reference_v<Result>)
+    {
+        result = std::addressof(value);
+        return {};
+    }
+    ender yield_value(Result value) noexcept requires std::is_lvalue_reference_v<Result>
+    {
+        result = std::addressof(value);
+        return {};
+    }
+    void return_void() const noexcept
+    {
+    }
+    Result take()
+    {
+        check();
+        return static_cast<Result &&>(*result);
+    }
+};
+template <>
+struct starter_result<void> : starter_promise, outcome<void> {
+    void take()
+    {
+        check();
+    }
+};
+
+/* A coroutine that a thread waits for. */
 template <class Result>
 class starter
 {
   public:
-    struct promise_type : runner, outcome_base {
-        bide_event ended;
-        std::remove_reference_t<Result> *result = nullptr;
-
-        promise_type() noexcept
-        {
-            bide_event_init(&ended, false);
-        }
+    struct promise_type : starter_result<Result> {
         starter get_return_object() noexcept
         {
             auto self = std::coroutine_handle<promise_type>::from_promise(*this);
-            set_start(self);
+            this->set_start(self);
             return starter(self);
-        }
-        std::suspend_always initial_suspend() const noexcept
-        {
-            return {};
-        }
-        struct ender {
-            bool await_ready() const noexcept
-            {
-                return false;
-            }
-            void await_suspend(std::coroutine_handle<promise_type> handle) const noexcept
-            {
-                bide_event_set(&handle.promise().ended);
-            }
-            void await_resume() const noexcept
-            {
-            }
-        };
-        ender final_suspend() const noexcept
-        {
-            return {};
-        }
-        /* The value is in the coroutine, which goes on to its end when the thread has taken it. */
-        ender yield_value(std::remove_reference_t<Result> &&value) noexcept
-            requires(!std::is_lvalue_reference_v<Result>)
-        {
-            result = std::addressof(value);
-            return {};
-        }
-        ender yield_value(Result value) noexcept requires std::is_lvalue_reference_v<Result>
-        {
-            result = std::addressof(value);
-            return {};
-        }
-        void return_void() const noexcept
-        {
         }
     };
 
@@ -843,65 +878,7 @@ class starter
         promise.start();
         bide::detail::flush_turn();
         (void)bide_event_wait_blocking(&promise.ended, BIDE_FOREVER);
-        promise.check();
-        return static_cast<Result &&>(*promise.result);
-    }
-
-  private:
-    owner<promise_type> owner_;
-};
-
-template <>
-class starter<void>
-{
-  public:
-    struct promise_type : runner, outcome<void> {
-        bide_event ended;
-
-        promise_type() noexcept
-        {
-            bide_event_init(&ended, false);
-        }
-        starter get_return_object() noexcept
-        {
-            auto self = std::coroutine_handle<promise_type>::from_promise(*this);
-            set_start(self);
-            return starter(self);
-        }
-        std::suspend_always initial_suspend() const noexcept
-        {
-            return {};
-        }
-        struct ender {
-            bool await_ready() const noexcept
-            {
-                return false;
-            }
-            void await_suspend(std::coroutine_handle<promise_type> handle) const noexcept
-            {
-                bide_event_set(&handle.promise().ended);
-            }
-            void await_resume() const noexcept
-            {
-            }
-        };
-        ender final_suspend() const noexcept
-        {
-            return {};
-        }
-    };
-
-    explicit starter(std::coroutine_handle<promise_type> handle) noexcept : owner_(handle)
-    {
-    }
-    void run()
-    {
-        promise_type &promise = owner_.get().promise();
-        bide::detail::flush_turn();
-        promise.start();
-        bide::detail::flush_turn();
-        (void)bide_event_wait_blocking(&promise.ended, BIDE_FOREVER);
-        promise.check();
+        return promise.take();
     }
 
   private:
@@ -2075,8 +2052,8 @@ BIDE_HPP_COROUTINE_ async_generator<T> schedule_on(Scheduler &scheduler, async_g
 }
 
 /*
- * Awaits `awaitable` here, and goes on, whatever it ends with, on a thread of `scheduler`. Of a generator, the consumer
- * goes on there with each value.
+ * Awaits `awaitable` here, and resumes on a thread of `scheduler`, whatever it ends with. Of a generator, the consumer
+ * resumes there with each value.
  * Threads: any. Suspends: always. Progress: that of both.
  */
 template <class Scheduler, class Awaitable>
@@ -2205,6 +2182,58 @@ class cancellation_registration
     cancellation_registration &operator=(const cancellation_registration &) = delete;
 };
 
+namespace detail
+{
+
+/* The awaiting coroutine moves to the scheduler of a context. */
+class [[nodiscard]] schedule_operation
+{
+    const bide_context *context_;
+    continuation waiting_;
+
+  public:
+    explicit schedule_operation(const bide_context &context) noexcept : context_(&context)
+    {
+    }
+    bool await_ready() const noexcept
+    {
+        return false;
+    }
+    template <class Promise>
+    void await_suspend(std::coroutine_handle<Promise> handle) noexcept
+    {
+        static_assert(!belongs_to_bide<Promise>,
+                      "a bide::task does not move to another scheduler: use bide::schedule_on");
+        waiting_.set(handle);
+        waiting_.post(*context_);
+    }
+    void await_resume() const noexcept
+    {
+    }
+};
+
+struct sleep_maker {
+    std::uint64_t nanoseconds;
+
+    bide_awaiter *operator()(bide_sleep *sleep) const noexcept
+    {
+        return bide_sleep_for(sleep, nanoseconds);
+    }
+};
+
+BIDE_HPP_COROUTINE_ inline task<> sleep_on(const bide_context &scheduler, std::uint64_t nanoseconds,
+                                           cancellation_token token)
+{
+    bide_context context = scheduler;
+    std::optional<linked_stop_source> source;
+    token.throw_if_cancellation_requested();
+    if (token.can_be_cancelled())
+        context.stop = source.emplace(token.get()).get();
+    check((co_await bide::wait_with<bide_sleep>(sleep_maker{nanoseconds}).in(context)).error());
+}
+
+} // namespace detail
+
 /*
  * A fixed number of threads: a bide_thread_pool. The destructor runs what is ready, and ends the threads; it is not called
  * on one of them.
@@ -2216,31 +2245,7 @@ class static_thread_pool
     bide_context context_ = bide_default_context;
 
   public:
-    class [[nodiscard]] schedule_operation
-    {
-        const bide_context *context_;
-        detail::continuation waiting_;
-
-      public:
-        explicit schedule_operation(static_thread_pool *pool) noexcept : context_(&pool->context())
-        {
-        }
-        bool await_ready() const noexcept
-        {
-            return false;
-        }
-        template <class Promise>
-        void await_suspend(std::coroutine_handle<Promise> handle) noexcept
-        {
-            static_assert(!detail::belongs_to_bide<Promise>,
-                          "a bide::task does not move to another scheduler: use bide::schedule_on");
-            waiting_.set(handle);
-            waiting_.post(*context_);
-        }
-        void await_resume() const noexcept
-        {
-        }
-    };
+    using schedule_operation = detail::schedule_operation;
 
     /* As many threads as there are processors. Throws std::system_error. */
     static_thread_pool() : static_thread_pool(0)
@@ -2267,7 +2272,7 @@ class static_thread_pool
     /* The awaiting coroutine resumes on a thread of the pool. */
     schedule_operation schedule() noexcept
     {
-        return schedule_operation(this);
+        return schedule_operation(context_);
     }
     /* The pool for operations of bide.hpp: bide::wait(...).in(pool.context()). */
     const bide_context &context() const noexcept
@@ -2277,7 +2282,238 @@ class static_thread_pool
 };
 
 /*
- * A scheduler that goes on where it is: schedule() does not suspend.
+ * A loop with input and output: a bide_loop. It has one thread, the one that first calls one of the functions that process
+ * events; these are not called by others then, nor by a coroutine that runs on the loop. Operations of bide.hpp use it by
+ * `.in(service.context())`. The destructor is called when nothing waits in it.
+ * Threads: any, but for the functions that process events. Progress: lock-free, but for those.
+ */
+class io_service
+{
+    bide_loop *loop_;
+    mutable bide_event stopped_; /* manual-reset */
+    std::atomic<std::uint32_t> work_ = 0;
+
+    std::uint64_t runs() const noexcept
+    {
+        bide_loop_stats stats;
+        bide_loop_get_stats(loop_, &stats);
+        return stats.runs;
+    }
+
+  public:
+    using schedule_operation = detail::schedule_operation;
+
+    /* Throws std::system_error. */
+    io_service()
+    {
+        int status = bide_loop_create(&loop_, nullptr);
+        if (status != 0)
+            throw std::system_error(-status, std::generic_category());
+        bide_event_init(&stopped_, false);
+    }
+    /* As the default constructor: the hint is not used. */
+    explicit io_service(std::uint32_t) : io_service()
+    {
+    }
+    ~io_service()
+    {
+        bide_loop_destroy(loop_);
+    }
+    io_service(const io_service &) = delete;
+    io_service &operator=(const io_service &) = delete;
+
+    /* The awaiting coroutine resumes on the loop's thread. */
+    schedule_operation schedule() noexcept
+    {
+        return schedule_operation(context());
+    }
+    /*
+     * The awaiting coroutine resumes on the loop's thread after `delay`. A cancellation ends the wait with
+     * operation_cancelled; if it was requested before, on this thread.
+     */
+    template <class Rep, class Period>
+    task<> schedule_after(const std::chrono::duration<Rep, Period> &delay,
+                          cancellation_token token = {})
+    {
+        return detail::sleep_on(
+            context(),
+            bide::detail::nanoseconds(std::chrono::ceil<std::chrono::nanoseconds>(delay)),
+            std::move(token));
+    }
+
+    /* Runs what is ready and becomes ready, until stop(). Returns how often a coroutine was resumed. Blocks. */
+    std::uint64_t process_events()
+    {
+        return process([this](bide_event_waiter &waiter) {
+            return bide_loop_wait(loop_, bide_event_wait(&waiter, &stopped_));
+        });
+    }
+    /* Runs what is ready by now, and does not wait for more. Returns how often a coroutine was resumed. */
+    std::uint64_t process_pending_events()
+    {
+        return process([this](bide_event_waiter &) {
+            bide_sleep sleep;
+            int status = bide_loop_wait(loop_, bide_sleep_for(&sleep, 1)); /* asks the kernel */
+            return status != 0 ? status : bide_loop_wait(loop_, bide_sleep_for(&sleep, 0));
+        });
+    }
+
+    /* Has process_events() return, and further calls of it, until reset(). */
+    void stop() noexcept
+    {
+        bide_event_set(&stopped_);
+    }
+    void reset() noexcept
+    {
+        bide_event_reset(&stopped_);
+    }
+    bool is_stop_requested() const noexcept
+    {
+        return bide_event_is_set(&stopped_);
+    }
+    /* The end of the last work stops it: io_work_scope. */
+    void notify_work_started() noexcept
+    {
+        work_.fetch_add(1, std::memory_order_relaxed);
+    }
+    void notify_work_finished() noexcept
+    {
+        if (work_.fetch_sub(1, std::memory_order_acq_rel) == 1)
+            stop();
+    }
+    /* The loop for operations of bide.hpp: bide::recv(...).in(service.context()). */
+    const bide_context &context() const noexcept
+    {
+        return *bide_loop_context(loop_);
+    }
+
+  private:
+    template <class Run>
+    std::uint64_t process(Run run)
+    {
+        bide_event_waiter waiter;
+        bide::detail::flush_turn();
+        if (is_stop_requested())
+            return 0;
+        std::uint64_t before = runs();
+        int status = run(waiter);
+        if (status != 0)
+            throw std::system_error(-status, std::generic_category());
+        return runs() - before;
+    }
+};
+
+/*
+ * Work of an io_service: the end of the last scope stops the service.
+ * Threads: any. Progress: that of io_service::stop.
+ */
+class io_work_scope
+{
+    io_service *service_;
+
+  public:
+    explicit io_work_scope(io_service &service) noexcept : service_(&service)
+    {
+        service.notify_work_started();
+    }
+    io_work_scope(const io_work_scope &other) noexcept : io_work_scope(*other.service_)
+    {
+    }
+    io_work_scope(io_work_scope &&other) noexcept : service_(std::exchange(other.service_, nullptr))
+    {
+    }
+    ~io_work_scope()
+    {
+        if (service_ != nullptr)
+            service_->notify_work_finished();
+    }
+    io_work_scope &operator=(io_work_scope other) noexcept
+    {
+        std::swap(service_, other.service_);
+        return *this;
+    }
+    io_service &service() const noexcept
+    {
+        return *service_;
+    }
+};
+
+/*
+ * A scheduler of at most N coroutines that run in turn on one thread: schedule() suspends the coroutine, and resumes the
+ * one that has waited for N - 1 calls. drain() resumes all that wait, until none is left, and may be called in a coroutine.
+ * No coroutine waits when it is destroyed; if BIDE_DEBUG is 1, it ends the program with a message otherwise.
+ * Threads: one at a time. Progress: that of the coroutines.
+ */
+template <std::size_t N>
+class round_robin_scheduler
+{
+    static_assert(N >= 2, "a coroutine alone does not schedule");
+    detail::continuation *waiting_[N - 1] = {};
+    std::size_t next_ = 0;
+
+    detail::continuation *exchange(detail::continuation *one) noexcept
+    {
+        detail::continuation *other = std::exchange(waiting_[next_], one);
+        next_ = (next_ + 1) % (N - 1);
+        return other;
+    }
+
+  public:
+    class [[nodiscard]] schedule_operation
+    {
+        round_robin_scheduler *scheduler_;
+        detail::continuation waiting_;
+
+      public:
+        explicit schedule_operation(round_robin_scheduler *scheduler) noexcept
+            : scheduler_(scheduler)
+        {
+        }
+        bool await_ready() const noexcept
+        {
+            return false;
+        }
+        template <class Promise>
+        std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> handle) noexcept
+        {
+            static_assert(!detail::belongs_to_bide<Promise>,
+                          "a bide::task resumes on its own scheduler");
+            waiting_.set(handle);
+            detail::continuation *next = scheduler_->exchange(&waiting_);
+            return next != nullptr ? next->end() : std::noop_coroutine();
+        }
+        void await_resume() const noexcept
+        {
+        }
+    };
+
+    round_robin_scheduler() noexcept = default;
+    round_robin_scheduler(const round_robin_scheduler &) = delete;
+    round_robin_scheduler &operator=(const round_robin_scheduler &) = delete;
+    ~round_robin_scheduler()
+    {
+        for ([[maybe_unused]] detail::continuation *one : waiting_)
+            bide_assert(one == nullptr);
+    }
+
+    schedule_operation schedule() noexcept
+    {
+        return schedule_operation(this);
+    }
+    void drain() noexcept
+    {
+        bide::detail::flush_turn();
+        for (std::size_t empty = 0; empty < N - 1;) {
+            detail::continuation *one = exchange(nullptr);
+            empty = one == nullptr ? empty + 1 : 0;
+            if (one != nullptr)
+                one->resume();
+        }
+    }
+};
+
+/*
+ * A scheduler that stays on the thread: schedule() does not suspend.
  * Threads: any. Progress: wait-free.
  */
 class inline_scheduler
@@ -2618,7 +2854,7 @@ template <class Scheduler, class Operation>
 BIDE_HPP_COROUTINE_ task<result_of<Operation>> wait_then_move(Operation operation,
                                                               Scheduler &scheduler)
 {
-    if (operation.await_ready()) /* it goes on here */
+    if (operation.await_ready()) /* it stays on this thread */
         co_return operation.await_resume();
     struct {
         Operation &inner;

@@ -7,12 +7,16 @@
 //     async_mutex                 excludes, on several threads                                         pools
 //     sequence_range, _traits     wrap around                                                          ranges
 //     sequence_barrier            waits until published; ready waits do not suspend; resumes on the scheduler   barriers
+//     io_service, io_work_scope   schedule() and schedule_after() move to the loop's thread; cancellation; stop, reset,
+//                                 pending events; the end of the last work stops it; descriptors       services
+//     round_robin_scheduler       coroutines run in turn; drain() in a coroutine and outside           turns
 //     inline_scheduler            goes on where it is                                                  barriers
 //     single_producer_sequencer   never more than the buffer ahead; all in order                       rings
 //     multi_producer_sequencer    the same with two producers; last_published_after; any_available     rings
 #include "bide/cppcoro.hpp"
 
 #include <cstdio>
+#include <sys/socket.h>
 #include <thread>
 
 #define CHECK(condition)                                                   \
@@ -356,6 +360,178 @@ void rings()
     CHECK(is_refused);
 }
 
+/* ---- Services ---- */
+
+/* As cppcoro documents it: a scope keeps the service at work, and its end lets process_events return. */
+cppcoro::task<int> works(cppcoro::io_service &service, std::thread::id &moved_to,
+                         std::thread::id &slept_on)
+{
+    cppcoro::io_work_scope scope(service);
+    cppcoro::io_work_scope copy = scope, moved = std::move(copy);
+    CHECK(&moved.service() == &service);
+    co_await service.schedule();
+    moved_to = here();
+    co_await service.schedule_after(std::chrono::microseconds(1));
+    slept_on = here();
+    int total = 0;
+    for (int i = 0; i < 1000; i++)
+        total += co_await cppcoro::schedule_on(
+            service,
+            cppcoro::make_task([](int value) -> cppcoro::task<int> { co_return value; }(i)));
+    co_return total;
+}
+
+cppcoro::task<std::uint64_t> processes(cppcoro::io_service &service)
+{
+    co_return service.process_events();
+}
+
+void service_is_run_in_a_coroutine()
+{
+    cppcoro::io_service service;
+    std::thread::id moved_to, slept_on;
+    auto [total, events] = cppcoro::sync_wait(
+        cppcoro::when_all(works(service, moved_to, slept_on), processes(service)));
+    CHECK(total == 999 * 1000 / 2 && events >= 1002);
+    CHECK(moved_to == here() && slept_on == here());
+    CHECK(service.is_stop_requested() && service.process_events() == 0);
+    service.reset();
+    CHECK(!service.is_stop_requested());
+}
+
+cppcoro::task<std::thread::id> sleeps(cppcoro::io_service &service, std::chrono::nanoseconds delay,
+                                      cppcoro::cancellation_token token, bool &is_cancelled)
+{
+    try {
+        co_await service.schedule_after(delay, token);
+    } catch (const cppcoro::operation_cancelled &) {
+        is_cancelled = true;
+    }
+    co_return here();
+}
+
+cppcoro::task<char> receives(cppcoro::io_service &service, bide_descriptor &one,
+                             bide_descriptor &other)
+{
+    std::byte sent[1] = {std::byte('x')}, received[1] = {};
+    auto [got, put] = co_await cppcoro::when_all(bide::recv(one, received).in(service.context()),
+                                                 bide::send(other, sent).in(service.context()));
+    CHECK(got && *got == 1 && put && *put == 1);
+    co_return static_cast<char>(received[0]);
+}
+
+void service_has_a_thread()
+{
+    cppcoro::io_service service(1);
+    std::thread thread([&] { service.process_events(); });
+    std::thread::id its = thread.get_id();
+    bool is_cancelled = false;
+    CHECK(cppcoro::sync_wait(sleeps(service, std::chrono::nanoseconds(1), {}, is_cancelled)) ==
+          its);
+    CHECK(!is_cancelled);
+
+    cppcoro::cancellation_source source;
+    CHECK(cppcoro::sync_wait(
+              sleeps(service, std::chrono::nanoseconds(1), source.token(), is_cancelled)) == its);
+    CHECK(!is_cancelled);
+    auto [slept, cancelled] = cppcoro::sync_wait(cppcoro::when_all(
+        sleeps(service, std::chrono::hours(10), source.token(), is_cancelled),
+        [](cppcoro::io_service &on, cppcoro::cancellation_source by) -> cppcoro::task<int> {
+            co_await on.schedule();
+            by.request_cancellation();
+            co_return 0;
+        }(service, source)));
+    CHECK(is_cancelled);
+    CHECK(slept == its);
+    CHECK(cancelled == 0);
+    is_cancelled = false;
+    CHECK(cppcoro::sync_wait(
+              sleeps(service, std::chrono::hours(10), source.token(), is_cancelled)) == here());
+    CHECK(is_cancelled); /* (it was requested before) */
+
+    int pair[2];
+    bide_descriptor one, other;
+    CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair) == 0);
+    bide_descriptor_init(&one, pair[0]);
+    bide_descriptor_init(&other, pair[1]);
+    CHECK(cppcoro::sync_wait(receives(service, one, other)) == 'x');
+    cppcoro::sync_wait(cppcoro::schedule_on(
+        service, [](bide_descriptor &a, bide_descriptor &b) -> cppcoro::task<> {
+            bide_close(&a);
+            bide_close(&b);
+            co_return;
+        }(one, other)));
+    service.stop();
+    thread.join();
+}
+
+void services()
+{
+    service_is_run_in_a_coroutine();
+    service_has_a_thread();
+
+    cppcoro::io_service service;
+    CHECK(service.process_pending_events() < 10); /* (nothing is ready) */
+    int ran = 0;
+    cppcoro::async_scope scope;
+    for (int i = 0; i < 100; i++)
+        scope.spawn([](cppcoro::io_service &on, int &count) -> cppcoro::task<> {
+            co_await on.schedule();
+            count++;
+            co_await on.schedule();
+            count++;
+        }(service, ran));
+    CHECK(ran == 0);
+    std::uint64_t events = 0;
+    while (ran != 200)
+        events += service.process_pending_events();
+    CHECK(events >= 200);
+    cppcoro::sync_wait(scope.join());
+    service.notify_work_started();
+    service.notify_work_finished();
+    CHECK(service.is_stop_requested() && service.process_pending_events() == 0);
+}
+
+/* ---- Turns ---- */
+
+using three = cppcoro::round_robin_scheduler<3>;
+
+cppcoro::task<> takes_turns(three &scheduler, std::vector<int> &order, int number, int rounds)
+{
+    for (int i = 0; i < rounds; i++) {
+        co_await scheduler.schedule();
+        order.push_back(number);
+    }
+}
+
+cppcoro::task<> drains(three &scheduler)
+{
+    scheduler.drain();
+    co_return;
+}
+
+void turns()
+{
+    three scheduler;
+    std::vector<int> order;
+    cppcoro::sync_wait(cppcoro::when_all(takes_turns(scheduler, order, 1, 3),
+                                         takes_turns(scheduler, order, 2, 3), drains(scheduler)));
+    CHECK((order == std::vector<int>{1, 2, 1, 2, 1, 2}));
+
+    order.clear();
+    cppcoro::async_scope scope; /* three coroutines: each waits for the two others */
+    for (int i = 1; i <= 3; i++)
+        scope.spawn(takes_turns(scheduler, order, i, 100000));
+    scheduler.drain();
+    cppcoro::sync_wait(scope.join());
+    CHECK(order.size() == 300000);
+    bool is_in_turn = order.size() == 300000;
+    for (std::size_t i = 0; is_in_turn && i < order.size(); i++)
+        is_in_turn = order[i] == static_cast<int>(i % 3) + 1;
+    CHECK(is_in_turn);
+    scheduler.drain(); /* (nothing waits) */
+}
+
 } // namespace
 
 int main()
@@ -364,8 +540,8 @@ int main()
         const char *name;
         void (*run)();
     } cases[] = {
-        {"pools", pools},       {"moves", moves}, {"ranges", ranges},
-        {"barriers", barriers}, {"rings", rings},
+        {"pools", pools}, {"moves", moves},       {"ranges", ranges}, {"barriers", barriers},
+        {"rings", rings}, {"services", services}, {"turns", turns},
     };
     std::printf("1..%zu\n", std::size(cases));
     int number = 0, failed = 0;

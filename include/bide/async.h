@@ -180,14 +180,14 @@
 
 #ifdef __BIDEC__
 #ifdef __SANITIZE_ADDRESS__
-__bide_async_asan; /* the memory of a block is poisoned behind it */
+struct __bide_async_asan; /* the memory of a block is poisoned behind it */
 #elif defined __has_feature
 #if __has_feature(address_sanitizer)
-__bide_async_asan;
+struct __bide_async_asan;
 #endif
 #endif
 #ifdef __clang__
-__bide_async_clang; /* which warns without compiling */
+struct __bide_async_clang; /* which warns without compiling */
 #if __has_warning("-Wgnu-line-marker")
 /* clang compiles text with line markers, as the translator writes it; the translator moves this to the top. */
 #pragma clang diagnostic ignored "-Wgnu-line-marker"

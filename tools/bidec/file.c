@@ -565,23 +565,33 @@ static void read_declarators(struct text *out, struct specifiers *specifiers)
     accept(";");
 }
 
+/* What async.h says about the compiler, as a declaration, which a header that is precompiled keeps. */
+static bool is_said(const char *what)
+{
+    return token_is(at, "struct") && token_is(at + 1, what);
+}
+
+static void leave_out_said(struct text *out)
+{
+    at += 3;
+    copy_after(out, at - 1);
+}
+
 static void read_next(struct text *out)
 {
     if (tokens[at].kind == PRAGMA || token_is(at, ";")) {
         at++;
     } else if (read_mark()) {
         return;
-    } else if (token_is(at, "__bide_async_clang")) {
+    } else if (is_said("__bide_async_clang")) {
         copy_to(out, at);
         for_clang = true;
-        at += 2;
-        copy_after(out, at - 1);
-    } else if (token_is(at, "__bide_async_asan")) {
+        leave_out_said(out);
+    } else if (is_said("__bide_async_asan")) {
         copy_to(out, at);
         poisons = true;
         print_life_functions(out);
-        at += 2;
-        copy_after(out, at - 1);
+        leave_out_said(out);
     } else if (token_is(at, "_Static_assert") || token_is(at, "__asm__") || token_is(at, "asm")) {
         skip_to_end();
         accept(";");

@@ -679,6 +679,7 @@ static const int calls_of_connects[] = {
     SYS_socket,    SYS_connect,  SYS_bind,
     SYS_listen,    SYS_recvmmsg, /* the resolver of the C library */
     SYS_sendmmsg,  SYS_unlinkat, /* a Unix socket of its own */
+    SYS_fchmod,    SYS_flock,
 #ifdef SYS_unlink
     SYS_unlink,
 #endif

@@ -166,10 +166,19 @@ static void free_routes(struct route *route)
     }
 }
 
+const char *listen_file(const struct listen *listen)
+{
+    const char *path = listen->address.any.local.sun_path;
+    bool is_local = listen->address.any.generic.sa_family == AF_UNIX;
+    return is_local && path[0] != '\0' ? path : NULL;
+}
+
 static void free_listen(struct listen *listen)
 {
     struct network *next_network;
     struct certificate *next_certificate;
+    if (listen->has_path)
+        bide_listen_path_destroy(&listen->path);
     for (struct network *network = listen->trusted; network != NULL; network = next_network) {
         next_network = network->next;
         free(network);

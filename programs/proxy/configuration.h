@@ -143,6 +143,8 @@ struct listen {
     char *name; /* as it was written */
     unsigned line;
     bide_address address;
+    bool has_path; /* `path` is initialised: the address is a file's, and no listener has it yet */
+    bide_listen_path path;
     enum mode mode;
     struct route *routes, **last_route; /* TCP has one */
     size_t max_connections;
@@ -159,6 +161,9 @@ struct listen {
     char *key_log; /* NULL: none */
     struct bide_tls_config *tls;
 };
+
+/* Where the socket is a file; otherwise NULL: it has a port, or an abstract name. */
+const char *listen_file(const struct listen *listen);
 
 struct configuration {
     unsigned references;

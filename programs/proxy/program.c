@@ -76,6 +76,9 @@ static struct listener *create_listener(struct program *program, struct listen *
     listener->next = program->listeners;
     program->listeners = listener;
     set_configuration(listener, program->next, listen);
+    listener->has_path = listen->has_path;
+    listener->path = listen->path; /* (which only this listener uses now) */
+    listen->has_path = false;
     if (bide_server_init(&listener->server,
                          &(bide_server_options){.body = &session_body,
                                                 .size = sizeof(struct session),
@@ -93,6 +96,8 @@ static void free_listener(struct listener *listener)
         link = &(*link)->next;
     *link = listener->next;
     bide_close(&listener->server.listener);
+    if (listener->has_path)
+        bide_listen_path_remove(&listener->path);
     configuration_release(listener->configuration);
     free(listener->clients);
     free(listener);
@@ -155,6 +160,15 @@ static struct listen *next_to_open(struct program *program)
     while (listen != NULL && find_listener(program, listen->name) != NULL)
         listen = listen->next;
     return program->opening = listen;
+}
+
+/* In place of a killed server's socket. */
+static int open_listener_at_path(struct listener *listener)
+{
+    int fd = bide_listen_path_open(&listener->path, 0777, BACKLOG);
+    if (fd >= 0)
+        bide_descriptor_init(&listener->server.listener, fd);
+    return fd < 0 ? fd : 0;
 }
 
 static bide_awaiter *open_listener(struct program *program)
@@ -226,6 +240,18 @@ static void apply_configuration(struct program *program)
     }
 }
 
+/*
+ * Opens the directories of Unix sockets, before the confinement if possible. An error is that of opening the listener:
+ * paths of configurations fit.
+ */
+static void open_paths(struct configuration *configuration)
+{
+    for (struct listen *listen = configuration->listens; listen != NULL; listen = listen->next) {
+        const char *file = listen_file(listen);
+        listen->has_path = file != NULL && bide_listen_path_init(&listen->path, file) == 0;
+    }
+}
+
 /* Reads the file again. Returns false after an error, which is reported. */
 static bool reload_configuration(struct program *program)
 {
@@ -241,6 +267,8 @@ static bool reload_configuration(struct program *program)
     fclose(file);
     if (program->next == NULL)
         fprintf(stderr, "proxy: %s\n", error_text);
+    else
+        open_paths(program->next);
     return program->next != NULL;
 }
 
@@ -254,8 +282,8 @@ static void allow_files(struct confine *confine, const struct configuration *con
         confine_allow_replaced(confine, log, CONFINE_WRITE);
     for (const struct listen *listen = configuration->listens; listen != NULL;
          listen = listen->next) {
-        if (listen->address.any.generic.sa_family == AF_UNIX)
-            confine_allow_replaced(confine, listen->address.any.local.sun_path, CONFINE_SOCKET);
+        if (listen_file(listen) != NULL)
+            confine_allow_replaced(confine, listen_file(listen), CONFINE_SOCKET);
         for (const struct certificate *at = listen->certificates; at != NULL; at = at->next) {
             confine_allow_replaced(confine, at->chain, CONFINE_READ);
             if (at->key != NULL)
@@ -322,7 +350,7 @@ static void confine_program(struct program *program)
     bool is_uring = strcmp(bide_loop_backend(program->loop).name, "uring") == 0;
     confine_drop_user(program->confine);
     monitoring_start("proxy", program->monitor);
-    confine_limit_calls(program->confine, CONFINE_CONNECTS | (is_uring ? CONFINE_URING : 0));
+    confine_limit_calls(program->confine, CONFINE_CONNECTS | CONFINE_REMOVES | (is_uring ? CONFINE_URING : 0));
 }
 
 /* ---- The coroutine: 1 ---- */
@@ -368,12 +396,16 @@ bide_coroutine(program_body)
             self->opening = NULL;
             while (self->status == 0 && next_to_open(self) != NULL) {
                 self->opened = create_listener(self, self->opening);
-                bide_await_status(self->status, open_listener(self));
-                /* (while the address is still that of a killed server) */
-                for (self->tries = 1; self->status == -EADDRINUSE && self->tries < LISTEN_TRIES;
-                     self->tries++) {
-                    bide_await(bide_sleep_for(&self->pause, LISTEN_PAUSE));
-                    bide_await_status(self->status, open_listener(self));
+                /* (again while the address is still that of a killed server) */
+                for (self->tries = 0; self->tries < LISTEN_TRIES; self->tries++) {
+                    if (self->tries != 0)
+                        bide_await(bide_sleep_for(&self->pause, LISTEN_PAUSE));
+                    if (self->opened->has_path)
+                        self->status = open_listener_at_path(self->opened);
+                    else
+                        bide_await_status(self->status, open_listener(self));
+                    if (self->status != -EADDRINUSE)
+                        break;
                 }
             }
             if (self->status == 0 && self->configuration == NULL)
@@ -439,6 +471,7 @@ int program_run(struct program *program, struct configuration *configuration, co
     server_signals_init(&program->signals);
     program->is_stopping = false;
     log_init(&program->log);
+    open_paths(program->next);
     confine_files(program);
     int status = create_buffers(program);
     if (status == 0)

@@ -34,6 +34,8 @@ struct listener {
     bide_server server;
     bide_token_bucket bucket;
     struct clients *clients; /* their rates; NULL: no limit so far; kept over reloads */
+    bool has_path;           /* its socket is a file */
+    bide_listen_path path;
     bide_branch branch;
     bool is_shutting_down;
 };

@@ -9,8 +9,8 @@ import subprocess
 import sys
 import tempfile
 
-from harness import (PATIENCE, FirstOnly, Proxy, Server, baseline_of, check, echo, equal, free_port, greeter, read_all,
-                     read_exactly, reset, run, tests_of, wait_until_closed)
+from harness import (PATIENCE, FirstOnly, NotBegun, Proxy, Server, baseline_of, check, echo, equal, free_port, greeter,
+                     read_all, read_exactly, reset, run, tests_of, wait_until_closed)
 from harness import tcp_configuration as configuration
 from programs import held
 
@@ -142,6 +142,60 @@ def a_bad_reload_changes_nothing():
             with proxy.client() as client:
                 equal(read_all(client), b"good")
         equal(proxy.idle(), baseline, "descriptors")
+
+
+def get_at(path):
+    with socket.socket(socket.AF_UNIX) as client:
+        client.settimeout(PATIENCE)
+        client.connect(path)
+        return read_all(client)
+
+
+def a_socket_at_a_path_takes_the_place_of_a_killed_one_and_is_removed():
+    with tempfile.TemporaryDirectory() as directory, Server(greeter("good")) as server:
+        path, other = f"{directory}/socket", f"{directory}/other"
+        without = configuration(server.name)
+
+        def at(*paths):
+            return "".join(f"listen unix:{one}\nto web\n" for one in paths) + without
+
+        with socket.socket(socket.AF_UNIX) as leftover:
+            leftover.bind(path)
+        with Proxy(at(path)) as proxy:
+            equal(get_at(path), b"good")
+            # another proxy does not take it, and leaves it
+            try:
+                with Proxy(at(path)):
+                    check(False, "two proxies listen at one path")
+            except NotBegun as error:
+                equal((error.status, error.errors[0]), (1, f"proxy: unix:{path}: Address already in use"))
+            equal(get_at(path), b"good")
+            proxy.process.kill()
+            proxy.wait()
+        check(os.path.exists(path), "a killed proxy leaves its socket")
+        with Proxy(at(path)) as proxy:
+            equal(get_at(path), b"good")
+            proxy.configure(at(other))
+            proxy.signal(signal.SIGHUP)
+            proxy.out.expect(f"listening .* on unix:{other}$")
+            equal(get_at(other), b"good")
+            while os.path.exists(path):
+                pass
+            proxy.configure(at(path, other))
+            proxy.signal(signal.SIGHUP)
+            proxy.out.expect(f"listening .* on unix:{path}$")
+            equal((get_at(path), get_at(other)), (b"good", b"good"))
+            baseline = baseline_of(proxy)
+            # what is no socket stays, and the reload changes nothing
+            with open(f"{directory}/file", "w", encoding="ascii") as file:
+                file.write("text")
+            proxy.configure(at(path, other, f"{directory}/file"))
+            proxy.signal(signal.SIGHUP)
+            proxy.err.expect(f"^proxy: unix:{directory}/file: File exists$")
+            equal(get_at(other), b"good")
+            equal(proxy.idle(), baseline, "descriptors")
+            proxy.stop()
+        equal(os.listdir(directory), ["file"])
 
 
 def a_reload_keeps_what_is_known_of_servers():

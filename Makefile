@@ -6,7 +6,7 @@ PREFIX ?= /usr/local
 
 OPTIMISED = --buildtype=debugoptimized
 
-.PHONY: all demo check check-long bench install uninstall format clean help
+.PHONY: all demo check check-long bench docs install uninstall format clean help
 
 all: ## build the libraries; needs a C compiler, meson and ninja
 	@scripts/configure.sh build $(OPTIMISED)
@@ -31,6 +31,11 @@ bench: ## run every benchmark, or BENCH=name; stdout holds only JSON lines
 	@{ scripts/configure.sh build $(OPTIMISED) -Dbenchmarks=true -Dexamples=true && \
 		meson compile -C build $(if $(BENCH),bench/$(BENCH),benchmarks); } >&2
 	@scripts/bench.sh $(BENCH)
+
+docs: ## make the site of the documents and the reference in build/site
+	@scripts/install.sh docs
+	@{ scripts/configure.sh build $(OPTIMISED) -Dman=enabled && meson compile -C build docs/manual; } >&2
+	@scripts/site "$(CURDIR)" build/docs build/site
 
 install: ## install the libraries under PREFIX (/usr/local), below DESTDIR if given
 	@scripts/configure.sh build $(OPTIMISED) -Dchecker=true

@@ -65,7 +65,7 @@ def main():
         y = panel(out, y, title, bars)
     print(f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="-16 0 {WIDTH} {y - GAP + 14}" width="{WIDTH}" '
           f'font-family="sans-serif" font-size="13">')
-    print('<rect x="-16" width="{WIDTH}" height="100%" fill="white"/>')
+    print('<rect x="-16" width="100%" height="100%" fill="white"/>')
     print("\n".join(out))
     print("</svg>")
 

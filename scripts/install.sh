@@ -12,6 +12,7 @@ demo="$build liburing-dev zlib1g-dev pkgconf|pkg-config"
 check="$demo g++ libcmocka-dev clang libclang-rt-dev|libclang-rt-*-dev libarchive-zip-perl libc-ares-dev libssl-dev openssl gnutls-bin
     node-llhttp libnghttp2-dev musl-tools nghttp2-client curl
     coreutils util-linux gdb clangd vim libuv1-dev libglib2.0-dev libevent-dev redis-tools"
+docs="$build mandoc python3-markdown python3-pygments"
 long="$check valgrind strace slowhttptest nghttp2-client wrk"
 # For configurations of check-long that are skipped otherwise: compilers, their runtimes and
 # linkers; cross compilers, C libraries and emulators; xz-utils for cmocka's source
@@ -23,7 +24,7 @@ matrix='clang-19 libclang-rt-19-dev lld llvm gcovr
     gcc-s390x-linux-gnu libc6-dev-s390x-cross
     qemu-user xz-utils
     gcc-arm-none-eabi qemu-system-arm
-    clang-tidy cppcheck cmake mandoc man-db abigail-tools fiu-utils csmith libcsmith-dev gcc-12-source|gcc-*-source
+    clang-tidy cppcheck cmake mandoc python3-markdown python3-pygments man-db abigail-tools fiu-utils csmith libcsmith-dev gcc-12-source|gcc-*-source
     chromium fonts-dejavu-core python3-websockets'
 bench="$demo g++ clang libdisruptor-java default-jdk-headless golang-go"
 # A newer clang++ than Debian 12's default, for the peers in C++20.
@@ -48,9 +49,10 @@ build) packages=$build commands=$build_commands ;;
 demo) packages=$demo commands=$demo_commands ;;
 check) packages=$check commands=$check_commands ;;
 check-long) packages=$long commands=$long_commands optional=$matrix ;;
+docs) packages=$docs commands="$build_commands mandoc" ;;
 bench) packages=$bench commands=$bench_commands optional="$newer $queues $servers" ;;
 *)
-    echo "usage: scripts/install.sh build|demo|check|check-long|bench"
+    echo "usage: scripts/install.sh build|demo|check|check-long|bench|docs"
     exit 2
     ;;
 esac

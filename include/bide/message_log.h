@@ -40,10 +40,12 @@
  *     level    sent, stored, majority, synced     the engine's best   all; others are -ENOTSUP
  *     window   messages                           1024                all
  *     size     bytes of one message               4096                all
+ *     segment  bytes of a segment, 4096 or more   64 MiB              file
+ *     retain   bytes, 4096 or more                everything          file
  *
- *     engine   levels   window                            name            reads in place
- *     ring     sent     2 to 2^24, a power of two         at most 63      yes
- *                                                         bytes
+ *     engine   levels                 window                      name         reads in place
+ *     ring     sent                   2 to 2^24, a power of two   63 bytes     yes
+ *     file     sent, stored, synced   1 to 2^24                   ///path      no
  *
  * "ring:NAME" is a ring in this process's memory. All handles that are open with the same name
  * share it; it ends with the last of them. "ring:" without a name is the handle's own. It keeps
@@ -53,16 +55,35 @@
  * publish that fails has published nothing. `window` and `size` are the ring's; they must agree
  * in all handles that name them.
  *
+ * "file:///path" is a directory, which is made if it is not there, and is otherwise empty or such
+ * a log. One process at a time has it open, by any number of handles; others get -EBUSY. Publishes
+ * and acknowledgements that wait at the same time are written together; the level `synced` adds
+ * one fdatasync(2) for all of them, also to acknowledgements. `sent` is given as `stored`. Groups
+ * do not hold publishes back: the window bounds the messages of publishes that are under way, and
+ * messages that a group has not acknowledged. Messages stay until `retain` bytes of newer segments
+ * are there, and groups pass over what was removed. Named groups, and what they have acknowledged,
+ * outlive the process; `deliveries` counts since the log was opened. Messages that are read are
+ * copies, which stay as long as they would in place. A publish that ends with an error has
+ * published nothing if operation->uncertain is false. After a sync that failed, publishes of the
+ * open log fail. Bytes behind the last record of the newest segment, as a loss of power leaves
+ * them, are moved to a file beside, and operation->problem names it. Positions of messages that
+ * were lost so are given again. The calls are made on threads of the library, so no loop stalls,
+ * and coroutines on any loop, thread or test loop may use a handle. A coroutine is not destroyed
+ * while it waits for such a call (blocking.h); its wait ends after the call, also when it is
+ * cancelled. A child of fork leaves handles alone. There is one partition. There are no readers in
+ * other processes, and no retention by age.
+ *
  * Between machines there is no engine of the library's own.
  *
  * Roles: any thread may publish, claim, close, acknowledge and reject. One coroutine at a time
  * reads by a consumer. Handles and consumers are created and destroyed by one thread at a time.
  *
- * Why it is correct: src/log/ring.c and src/log/group.h.
+ * Why it is correct: src/log/state.h, src/log/ring.c, src/log/file.c and src/log/group.h.
  */
 #ifndef BIDE_MESSAGE_LOG_H
 #define BIDE_MESSAGE_LOG_H
 
+#include "bide/blocking.h"
 #include "bide/deadline.h"
 #include "bide/mutex.h"
 #include "bide/notify.h"
@@ -156,11 +177,25 @@ typedef struct bide_log_consumer {
     struct bide_log_group_ *group; /* NULL: not subscribed */
 } bide_log_consumer;
 
+/* The wait for a batch of an engine that writes them. Its members are the library's. */
+typedef struct bide_log_commit_ {
+    bide_task task;
+    bide_log *log;
+    struct log_batch *batch; /* or NULL */
+    uint32_t first;          /* the place in the batch of the first message */
+    bool leads;
+    bide_blocking *threads;
+    bide_blocking_call call;
+    bide_notify_waiter notified;
+} bide_log_commit_;
+
 /* One operation on a log. The caller's memory until it has ended. */
 typedef struct bide_log_operation {
     bide_task task;
     uint32_t count; /* the messages that were published, read, acknowledged or rejected */
-    char problem[BIDE_LOG_PROBLEM_TEXT]; /* of bide_log_open that failed: engine, log, reason */
+    bool uncertain; /* of a publish that failed: its messages may have been published */
+    char problem[BIDE_LOG_PROBLEM_TEXT]; /* of bide_log_open that failed: engine, log, reason; or,
+                                            if it opened, of what was kept beside; or empty */
 
     /* of the operation */
     bide_log *log;
@@ -176,7 +211,13 @@ typedef struct bide_log_operation {
     uint64_t due;
     uint32_t wanted;
     uint32_t claimed;
+    uint32_t fetched;
+    int status;
     bool has_turn;
+    bool is_fetching;
+    bide_blocking *threads;
+    bide_blocking_call call;
+    bide_log_commit_ commit;
     bide_mutex_waiter turn;
     bide_notify_waiter notified;
     bide_with_deadline_operation limited;
@@ -188,10 +229,12 @@ BIDE_AWAIT_VALUE(bide_log_operation, long, count);
 /*
  * Opens the log that `url` names, and stores the handle in *log; NULL if it fails, and then
  * operation->problem says why. `url` must stay until the operation has ended.
- * Threads: any. Errors: -EINVAL (the URL), -EPROTONOSUPPORT (no such engine), -ENOTSUP (the
- * engine does not give that level), -EEXIST (it is open with another window or size), -ENOMEM,
- * -ECANCELED, -ETIMEDOUT. Suspends: never for ring, otherwise as the engine does. Cancel-safe:
- * yes, nothing is open. Progress: blocks while another handle of the same name opens or closes.
+ * Threads: any. Errors: -EINVAL (the URL), -EPROTONOSUPPORT (no such engine), -ENOTSUP (the engine
+ * does not give that level), -EEXIST (it is open with other options; or, for file, a directory of
+ * something else), -EBUSY (another process has it open), -EBADMSG (a file of it is not the log's),
+ * -ENOMEM, for file also those of the system's calls, -ECANCELED, -ETIMEDOUT. Suspends: never for
+ * ring, otherwise as the engine does. Cancel-safe: yes, nothing is open. Progress: blocks while
+ * another handle of the same name opens or closes.
  */
 BIDE_MUST_AWAIT
 bide_awaiter *bide_log_open(bide_log_operation *operation, bide_log **log, const char *url);
@@ -209,7 +252,8 @@ void bide_log_close(bide_log *log);
  * unsubscribed: otherwise it is misuse, which is detected for consumers and claims. Each call of
  * bide_log_close(), bide_log_unsubscribe() and bide_log_claim_release() with it has returned: that
  * a reader saw the end does not mean that the closing call has. NULL does nothing.
- * Threads: one at a time. Progress: blocks while another handle of the same name opens or closes.
+ * Threads: one at a time. Progress: blocks while another handle of the same name opens or closes,
+ * and, for file, until its files are closed.
  */
 void bide_log_destroy(bide_log *log);
 
@@ -222,7 +266,8 @@ uint32_t bide_log_window(const bide_log *log);
 uint32_t bide_log_size_max(const bide_log *log);
 
 /*
- * Removes a group by its name. Its messages may then be overwritten.
+ * Removes a group by its name. Its messages may then be overwritten. For file the removal is stored
+ * with the next change of a group, or when the last handle is destroyed.
  * Threads: any. Errors: -ENOENT (there is none), -EBUSY (it has consumers). Progress: lock-free,
  * linear in the waiters.
  */
@@ -244,9 +289,10 @@ int bide_log_lag(bide_log *log, const char *group, uint64_t *count);
  * messages must stay until then. Waiting publishes of a handle are served in their order.
  * Threads: any. Errors: -EINVAL (no message, more than the window, or a header's name), -EMSGSIZE
  * (key, headers and data are more than the handle's size), -EPIPE (closed), -ECANCELED,
- * -ETIMEDOUT. Suspends: if there is no room, and as the engine does. Cancel-safe: no, messages
- * may have been published; yes for ring. Progress: lock-free for ring, except for other threads'
- * short accesses.
+ * -ETIMEDOUT; for file -ENOMEM, -EAGAIN (no threads) and those of the system's calls, such as
+ * -ENOSPC. Suspends: if there is no room, and as the engine does. Cancel-safe: no, messages may
+ * have been published if operation->uncertain is true; yes for ring. Progress: lock-free for ring,
+ * except for other threads' short accesses.
  */
 BIDE_MUST_AWAIT
 bide_awaiter *bide_log_publish(bide_log_operation *operation, bide_log *log,
@@ -267,8 +313,9 @@ bide_awaiter *bide_log_reserve(bide_log_operation *operation, bide_log *log, uin
  * As bide_log_publish, in room that was claimed, also if the handle was closed since.
  * claim->count shrinks by `count` if it ends with 0.
  * Threads: the claim's holder's. Errors: -EINVAL (no message, more than the claim, or a header's
- * name), -EMSGSIZE (as bide_log_publish), -ECANCELED, -ETIMEDOUT. Suspends: never for ring,
- * otherwise as the engine does. Cancel-safe: as bide_log_publish. Progress: as bide_log_publish.
+ * name), -EMSGSIZE and the system's (as bide_log_publish), -ECANCELED, -ETIMEDOUT. Suspends: never
+ * for ring, otherwise as the engine does. Cancel-safe: as bide_log_publish. Progress: as
+ * bide_log_publish.
  */
 BIDE_MUST_AWAIT
 bide_awaiter *bide_log_publish_claimed(bide_log_operation *operation, bide_log_claim *claim,
@@ -288,8 +335,9 @@ void bide_log_claim_release(bide_log_claim *claim);
  * is. NULL for the options is a group of its own, from the beginning. The options are copied; the
  * group's name must stay until it has ended.
  * Threads: any. Errors: -EINVAL (the group's name, or `from`), -ENOMEM, -EPIPE (closed),
- * -ECANCELED, -ETIMEDOUT. Suspends: never for ring, otherwise as the engine does. Cancel-safe:
- * yes, it is not subscribed. Progress: blocks while another thread accesses the log's groups.
+ * -ECANCELED, -ETIMEDOUT; for file also those of the system's calls. Suspends: never for ring,
+ * otherwise as the engine does. Cancel-safe: yes, it is not subscribed. Progress: blocks while
+ * another thread accesses the log's groups.
  */
 BIDE_MUST_AWAIT
 bide_awaiter *bide_log_subscribe(bide_log_operation *operation, bide_log_consumer *consumer,
@@ -308,8 +356,10 @@ void bide_log_unsubscribe(bide_log_consumer *consumer);
  * is how many. Messages that were rejected come first, when their delay has passed. A group that
  * has as many unacknowledged messages as the window waits until one is acknowledged.
  * Threads: any, one read of a consumer at a time. Errors: -EINVAL (`max` is 0), -EPIPE (not
- * subscribed, or the handle is closed and none is left), -ECANCELED, -ETIMEDOUT. Suspends: if
- * there is no message. Cancel-safe: yes, none is delivered. Progress: as bide_log_publish.
+ * subscribed, or the handle is closed and none is left), -ECANCELED, -ETIMEDOUT; for file -EBADMSG
+ * (the message is damaged), -ENOMEM and those of the system's calls. Suspends: if there is no
+ * message, and always for file. Cancel-safe: yes, none is delivered. Progress: as
+ * bide_log_publish.
  */
 BIDE_MUST_AWAIT
 bide_awaiter *bide_log_read(bide_log_operation *operation, bide_log_consumer *consumer,
@@ -319,9 +369,10 @@ bide_awaiter *bide_log_read(bide_log_operation *operation, bide_log_consumer *co
  * Acknowledges `count` messages that were delivered to the consumer, in any order: the group is
  * done with them. operation->count is how many were. The others are not changed by that.
  * Threads: any. Errors: -ESTALE (one was not with the consumer: it was acknowledged, rejected or
- * given back), -EINVAL (not subscribed), -ECANCELED, -ETIMEDOUT. Suspends: never for ring,
- * otherwise as the engine does. Cancel-safe: no, messages may have been acknowledged; yes for
- * ring. Progress: as bide_log_publish.
+ * given back), -EINVAL (not subscribed), -ECANCELED, -ETIMEDOUT; for file those of the system's
+ * calls: then the group is done with them, and may have them again after a restart. Suspends:
+ * never for ring, otherwise as the engine does. Cancel-safe: no, messages may have been
+ * acknowledged; yes for ring. Progress: as bide_log_publish.
  */
 BIDE_MUST_AWAIT
 bide_awaiter *bide_log_acknowledge(bide_log_operation *operation, bide_log_consumer *consumer,

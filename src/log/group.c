@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct bide_log_group_ *bide_log_group_create_(const char *name, uint32_t window,
+struct bide_log_group_ *bide_log_group_create_(const char *name, uint32_t window, uint32_t entries,
                                                uint64_t acknowledged)
 {
     uint32_t count = 1;
-    while (count < window)
+    while (count < window || count < entries)
         count *= 2;
     struct bide_log_group_ *group = calloc(1, sizeof *group + count * sizeof group->entries[0]);
     if (group == NULL)
@@ -19,6 +19,13 @@ struct bide_log_group_ *bide_log_group_create_(const char *name, uint32_t window
     group->mask = count - 1;
     group->window = window;
     return group;
+}
+
+void bide_log_group_destroy_(struct bide_log_group_ *group)
+{
+    for (uint32_t i = 0; group != NULL && i <= group->mask; i++)
+        free(group->entries[i].memory);
+    free(group);
 }
 
 static struct log_entry *log_group_entry(struct bide_log_group_ *group, uint64_t number)
@@ -77,6 +84,8 @@ uint32_t bide_log_group_take_(struct bide_log_group_ *group, const bide_log_cons
 static void log_group_finish(struct bide_log_group_ *group, struct log_entry *entry)
 {
     entry->state = LOG_ENTRY_DONE;
+    free(entry->memory);
+    entry->memory = NULL;
     while (group->acknowledged + 1 < group->next &&
            log_group_entry(group, group->acknowledged + 1)->state == LOG_ENTRY_DONE)
         group->acknowledged++;
@@ -107,6 +116,8 @@ bool bide_log_group_reject_(struct bide_log_group_ *group, const bide_log_consum
     if (entry == NULL)
         return false;
     entry->state = LOG_ENTRY_REJECTED;
+    free(entry->memory);
+    entry->memory = NULL;
     entry->due = due;
     group->rejected++;
     return true;
@@ -123,4 +134,61 @@ void bide_log_group_leave_(struct bide_log_group_ *group, const bide_log_consume
 {
     for (uint64_t at = group->acknowledged + 1; at < group->next; at++)
         bide_log_group_reject_(group, owner, at, 0);
+}
+
+bool bide_log_group_keep_(struct bide_log_group_ *group, const bide_log_consumer *owner,
+                          uint64_t number, void *memory)
+{
+    struct log_entry *entry = log_group_find(group, owner, number);
+    if (entry != NULL)
+        entry->memory = memory;
+    return entry != NULL;
+}
+
+void bide_log_group_skip_(struct bide_log_group_ *group, uint64_t oldest)
+{
+    if (oldest <= group->acknowledged + 1)
+        return;
+    group->is_changed = true;
+    for (uint64_t at = group->acknowledged + 1; at < group->next && at < oldest; at++) {
+        struct log_entry *entry = log_group_entry(group, at);
+        if (entry->state == LOG_ENTRY_REJECTED) {
+            group->rejected--;
+            log_group_finish(group, entry);
+        }
+    }
+    if (group->acknowledged + 1 == group->next && group->next < oldest) {
+        group->acknowledged = oldest - 1; /* nothing is delivered */
+        group->next = oldest;
+    }
+    while (group->next < oldest && group->next - 1 - group->acknowledged < group->window)
+        log_group_entry(group, group->next++)->state = LOG_ENTRY_DONE;
+}
+
+bool bide_log_group_is_done_(const struct bide_log_group_ *group, uint64_t number)
+{
+    return group->entries[number & group->mask].state == LOG_ENTRY_DONE;
+}
+
+void bide_log_group_restore_(struct bide_log_group_ *group, uint32_t rejected, uint32_t done)
+{
+    for (; rejected != 0; rejected--) {
+        *log_group_entry(group, group->next++) = (struct log_entry){.state = LOG_ENTRY_REJECTED};
+        group->rejected++;
+    }
+    for (; done != 0; done--)
+        log_group_finish(group, log_group_entry(group, group->next++));
+}
+
+void bide_log_group_cut_(struct bide_log_group_ *group, uint64_t tail)
+{
+    while (group->next > group->acknowledged + 1 && group->next > tail + 1) {
+        group->next--;
+        if (log_group_entry(group, group->next)->state == LOG_ENTRY_REJECTED)
+            group->rejected--;
+    }
+    if (group->acknowledged > tail) {
+        group->acknowledged = tail;
+        group->next = tail + 1;
+    }
 }

@@ -24,6 +24,7 @@ enum log_entry_state { LOG_ENTRY_WITH, LOG_ENTRY_REJECTED, LOG_ENTRY_DONE };
 
 struct log_entry {
     const bide_log_consumer *owner;
+    void *memory; /* WITH: what `owner` reads, freed with its delivery; or NULL */
     uint64_t due;
     uint32_t deliveries;
     enum log_entry_state state;
@@ -38,15 +39,17 @@ struct bide_log_group_ {
     uint32_t rejected; /* entries that are REJECTED */
     uint32_t mask;     /* of the entries, whose count is a power of two */
     uint32_t window;
+    bool is_changed; /* since it was last stored */
     struct log_entry entries[];
 };
 
 /*
- * A group that begins after the message `acknowledged`, for up to `window` messages; NULL: no
- * memory. It is freed by free().
+ * A group that begins after the message `acknowledged`, for up to `window` messages, with entries
+ * for `entries` if these are more; NULL: no memory.
  */
-struct bide_log_group_ *bide_log_group_create_(const char *name, uint32_t window,
+struct bide_log_group_ *bide_log_group_create_(const char *name, uint32_t window, uint32_t entries,
                                                uint64_t acknowledged);
+void bide_log_group_destroy_(struct bide_log_group_ *group);
 
 /*
  * Delivers up to `max` messages to `owner`, of the numbers up to `tail`. Their numbers and
@@ -74,6 +77,20 @@ bool bide_log_group_reject_(struct bide_log_group_ *group, const bide_log_consum
  */
 void bide_log_group_release_(struct bide_log_group_ *group, const bide_log_consumer *owner,
                              uint64_t number);
+
+/* Gives the delivery its memory. False: it is not with `owner` any more. */
+bool bide_log_group_keep_(struct bide_log_group_ *group, const bide_log_consumer *owner,
+                          uint64_t number, void *memory);
+
+/* Messages before `oldest` are no longer kept: those that no consumer has are done. */
+void bide_log_group_skip_(struct bide_log_group_ *group, uint64_t oldest);
+
+/* For groups that are stored: of a delivered message, and the next messages of a group that was. */
+bool bide_log_group_is_done_(const struct bide_log_group_ *group, uint64_t number);
+void bide_log_group_restore_(struct bide_log_group_ *group, uint32_t rejected, uint32_t done);
+
+/* Forgets what is after `tail`, of a group without consumers. */
+void bide_log_group_cut_(struct bide_log_group_ *group, uint64_t tail);
 
 /* Rejects everything that is with `owner`, until now. */
 void bide_log_group_leave_(struct bide_log_group_ *group, const bide_log_consumer *owner);

@@ -23,6 +23,10 @@ void bide_log_state_init_(struct log_state *state, uint32_t window, bool groups_
     state->oldest = 1;
     state->last_time = 0;
     state->groups = NULL;
+    state->pending = NULL;
+    state->is_flushing = false;
+    state->groups_are_removed = false;
+    bide_notify_init(&state->flushed);
     bide_notify_init(&state->room);
     bide_notify_init(&state->news);
 }
@@ -32,8 +36,10 @@ void bide_log_state_destroy_(struct log_state *state)
     while (state->groups != NULL) {
         struct bide_log_group_ *group = state->groups;
         state->groups = group->following;
-        free(group);
+        bide_log_group_destroy_(group);
     }
+    bide_log_batch_free_(state->pending);
+    bide_notify_destroy(&state->flushed);
     bide_notify_destroy(&state->room);
     bide_notify_destroy(&state->news);
 }
@@ -88,31 +94,54 @@ static bool log_state_has_room(const struct log_state *state, uint32_t count)
 
 /* ---- Handles ---- */
 
+/* Makes the handle, in self->log, which open completes. */
+static int log_open_begin(bide_log_operation *self, struct log_url *url)
+{
+    int status = bide_log_url_parse_(url, self->url, self->problem);
+    if (status < 0)
+        return status;
+    bide_log *log = calloc(1, url->engine->handle_size);
+    if (log == NULL) {
+        snprintf(self->problem, sizeof self->problem, "%s: no memory", url->engine->scheme);
+        return -ENOMEM;
+    }
+    log->engine = url->engine;
+    log->level = url->level;
+    log->window = url->window;
+    log->size = url->size;
+    log->segment = url->segment;
+    log->retain = url->retain;
+    log->has_window = url->has_window;
+    log->has_size = url->has_size;
+    log->has_segment = url->has_segment;
+    log->has_retain = url->has_retain;
+    bide_mutex_init(&log->turn);
+    self->log = log;
+    return 0;
+}
+
+/* Opens what does not block; 1: it blocks, and is open when log_open_call has been called. */
 static int log_open_url(bide_log_operation *self)
 {
     struct log_url url;
-    int status = bide_log_url_parse_(&url, self->url, self->problem);
+    int status = log_open_begin(self, &url);
     if (status < 0)
         return status;
-    bide_log *log = calloc(1, url.engine->handle_size);
-    if (log == NULL) {
-        snprintf(self->problem, sizeof self->problem, "%s: no memory", url.engine->scheme);
-        return -ENOMEM;
-    }
-    log->engine = url.engine;
-    log->level = url.level;
-    log->window = url.window;
-    log->size = url.size;
-    log->has_window = url.has_window;
-    log->has_size = url.has_size;
-    bide_mutex_init(&log->turn);
-    status = log->engine->open(log, url.name, self->problem);
-    if (status < 0) {
-        free(log);
-        return status;
-    }
-    *self->opened = log;
-    return 0;
+    if (self->log->engine->commit == NULL)
+        return self->log->engine->open(self->log, url.name, self->problem);
+    status = bide_log_threads_(&self->threads);
+    if (status < 0)
+        snprintf(self->problem, sizeof self->problem, "%s: no threads", url.engine->scheme);
+    return status < 0 ? status : 1;
+}
+
+static void log_open_call(void *argument)
+{
+    bide_log_operation *self = argument;
+    struct log_url url;
+    self->status = bide_log_url_parse_(&url, self->url, self->problem);
+    if (self->status == 0)
+        self->status = self->log->engine->open(self->log, url.name, self->problem);
 }
 
 static void log_open_release(bide_frame *frame)
@@ -127,13 +156,27 @@ static const bide_coroutine_type log_open_type = {.name = "task", .release = log
 bide_coroutine_of(log_open_type, log_open_body)
 {
     bide_begin(log_open_body, bide_log_operation * self);
-    bide_return(log_open_url(self));
+    int status = log_open_url(self);
+    if (status == 1) {
+        bide_await_status(status,
+                          bide_blocking_run(&self->call, self->threads, log_open_call, self));
+        status = status == 0 ? self->status : status;
+    }
+    if (status == 0) {
+        *self->opened = self->log;
+        self->log = NULL;
+    }
+    bide_return(status);
+    bide_finally();
+    free(self->log);
+    self->log = NULL;
     bide_end();
 }
 
 bide_awaiter *bide_log_open(bide_log_operation *operation, bide_log **log, const char *url)
 {
     *log = NULL;
+    operation->log = NULL;
     operation->opened = log;
     operation->url = url;
     operation->count = 0;
@@ -194,12 +237,14 @@ int bide_log_remove_group(bide_log *log, const char *group)
         status = -ENOENT;
     else if (found->members != 0)
         status = -EBUSY;
-    else
+    else {
         *at = found->following;
+        state->groups_are_removed = true;
+    }
     log_unlock(state);
     if (status < 0)
         return status;
-    free(found);
+    bide_log_group_destroy_(found);
     bide_notify_all(&state->room);
     return 0;
 }
@@ -212,6 +257,112 @@ int bide_log_lag(bide_log *log, const char *group, uint64_t *count)
         *count = log->state->tail - found->acknowledged;
     log_unlock(log->state);
     return found != NULL && *group != '\0' ? 0 : -ENOENT;
+}
+
+/* ---- Batches: 5 ---- */
+
+struct log_batch *bide_log_batch_leave_(struct log_state *state, struct log_batch *batch)
+{
+    if (--batch->members != 0)
+        return NULL;
+    if (state->pending == batch) /* nobody waits for it, and it is not written */
+        state->pending = NULL;
+    return batch;
+}
+
+void bide_log_batch_free_(struct log_batch *batch)
+{
+    if (batch != NULL)
+        free(batch->bytes);
+    free(batch);
+}
+
+/* Joins the batch that waits, with `count` messages; under the lock. */
+static int log_batch_join(bide_log_operation *self, const bide_log_message *messages,
+                          uint32_t count)
+{
+    bide_log *log = self->log;
+    struct log_state *state = log->state;
+    struct log_batch *batch = state->pending;
+    if (batch == NULL)
+        batch = calloc(1, sizeof *batch);
+    if (batch == NULL)
+        return -ENOMEM;
+    self->commit.first = batch->count;
+    int status = count != 0 ? log->engine->encode(batch, messages, count) : 0;
+    if (status < 0) {
+        if (state->pending == NULL)
+            bide_log_batch_free_(batch);
+        return status;
+    }
+    batch->members++;
+    batch->syncs = batch->syncs || log->level == BIDE_LOG_SYNCED;
+    state->pending = batch;
+    self->commit.batch = batch;
+    self->commit.log = log;
+    self->commit.leads = false;
+    return 0;
+}
+
+/* True if its batch is done; or `leads` says whether it makes the next commit or waits. */
+static bool log_commit_look(bide_log_commit_ *self)
+{
+    struct log_state *state = self->log->state;
+    log_lock(state);
+    bool is_done = self->batch->is_done;
+    if (!is_done && !state->is_flushing)
+        self->leads = state->is_flushing = true;
+    log_unlock(state);
+    return is_done;
+}
+
+/* The commit that it led has ended, or was not made. */
+static void log_commit_led(bide_log_commit_ *self)
+{
+    struct log_state *state = self->log->state;
+    self->leads = false;
+    log_lock(state);
+    state->is_flushing = false;
+    log_unlock(state);
+    bide_notify_all(&state->flushed);
+    bide_notify_all(&state->news);
+}
+
+static void log_commit_call(void *argument)
+{
+    bide_log_commit_ *self = argument;
+    self->log->engine->commit(self->log);
+}
+
+bide_coroutine(log_commit_body)
+{
+    bide_begin(log_commit_body, bide_log_commit_ * self);
+    int status;
+    for (;;) {
+        bide_awaiter *flushed = bide_notify_wait(&self->notified, &self->log->state->flushed);
+        if (log_commit_look(self))
+            bide_return(0);
+        if (!self->leads) {
+            bide_try(flushed);
+            continue;
+        }
+        status = bide_log_threads_(&self->threads);
+        if (status == 0)
+            bide_await_status(status,
+                              bide_blocking_run(&self->call, self->threads, log_commit_call, self));
+        log_commit_led(self);
+        if (status < 0)
+            bide_return(status);
+    }
+    bide_finally();
+    if (self->leads)
+        log_commit_led(self);
+    bide_end();
+}
+
+static bide_awaiter *log_commit(bide_log_operation *self)
+{
+    return bide_task_init(&self->commit.task, &log_commit_body);
 }
 
 /* ---- Producers ---- */
@@ -294,6 +445,52 @@ static void log_append(bide_log_operation *self)
     bide_notify_all(&state->news);
 }
 
+/* Publishes what is claimed, or joins a batch with it. */
+static int log_publish_begin(bide_log_operation *self)
+{
+    if (self->log->engine->commit == NULL) {
+        log_append(self);
+        return 0;
+    }
+    log_lock(self->log->state);
+    int status = log_batch_join(self, self->messages, self->wanted);
+    log_unlock(self->log->state);
+    return status;
+}
+
+/* The wait for its batch has ended, or was cut short; the status of the publish. */
+static int log_publish_end(bide_log_operation *self, int status)
+{
+    struct log_state *state = self->log->state;
+    struct log_batch *batch = self->commit.batch;
+    self->commit.batch = NULL;
+    log_lock(state);
+    if (batch->is_done) {
+        status = batch->status;
+        self->uncertain = batch->is_uncertain;
+    } else {
+        self->uncertain = batch->is_taken || batch->members > 1;
+    }
+    for (uint32_t i = 0; status == 0 && i < self->wanted; i++)
+        self->messages[i].published =
+            (bide_log_position){.low_ = batch->first + self->commit.first + i};
+    batch = bide_log_batch_leave_(state, batch);
+    log_unlock(state);
+    bide_log_batch_free_(batch);
+    self->count = status == 0 ? self->wanted : 0;
+    return status;
+}
+
+/* Returns what a publish has. */
+static void log_publish_leave(bide_log_operation *self)
+{
+    uint32_t claimed = self->claimed;
+    if (self->commit.batch != NULL)
+        (void)log_publish_end(self, -ECANCELED);
+    self->claimed = 0;
+    log_unclaim(self->log, claimed);
+}
+
 bide_coroutine(log_publish_body)
 {
     bide_begin(log_publish_body, bide_log_operation * self);
@@ -310,9 +507,16 @@ bide_coroutine(log_publish_body)
         bide_try(freed);
     }
     if (status == 0)
-        log_append(self);
+        status = log_publish_begin(self);
+    self->has_turn = false;
+    bide_mutex_unlock(&self->turn); /* the next may join the same batch */
+    if (self->commit.batch != NULL) {
+        bide_await_status(status, log_commit(self));
+        status = log_publish_end(self, status);
+    }
     bide_return(status);
     bide_finally();
+    log_publish_leave(self);
     if (self->has_turn)
         bide_mutex_unlock(&self->turn);
     bide_end();
@@ -324,6 +528,9 @@ static bide_log_operation *log_operation_init(bide_log_operation *operation, bid
     operation->count = 0;
     operation->claimed = 0;
     operation->has_turn = false;
+    operation->uncertain = false;
+    operation->is_fetching = false;
+    operation->commit.batch = NULL;
     return operation;
 }
 
@@ -383,9 +590,20 @@ bide_coroutine(log_publish_claimed_body)
         self->wanted == 0 || self->wanted > self->claim->count ? -EINVAL : log_check_messages(self);
     if (status < 0)
         bide_return(status);
-    self->claim->count -= self->wanted;
     self->claimed = self->wanted;
-    log_append(self);
+    self->claim->count -= self->wanted;
+    status = log_publish_begin(self);
+    if (self->commit.batch != NULL) {
+        bide_await_status(status, log_commit(self));
+        status = log_publish_end(self, status);
+    }
+    if (status < 0) { /* the claim keeps its room */
+        self->claim->count += self->claimed;
+        self->claimed = 0;
+    }
+    bide_return(status);
+    bide_finally();
+    log_publish_leave(self);
     bide_end();
 }
 
@@ -441,14 +659,40 @@ static bool log_consumer_options_are_valid(const bide_log_consumer_options *opti
            options->from <= BIDE_LOG_FROM_TIME;
 }
 
-static int log_subscribe(bide_log *log, bide_log_consumer *consumer,
-                         const bide_log_consumer_options *options)
+/* The group is stored by the next commit, for which the operation waits. Under the lock. */
+static int log_group_changes(bide_log_operation *self, struct bide_log_group_ *group)
 {
+    if (self->log->engine->commit == NULL || group->name[0] == '\0')
+        return 0;
+    group->is_changed = true;
+    return log_batch_join(self, NULL, 0);
+}
+
+/* The wait for that has ended: its status, or else `status`. */
+static int log_group_changed(bide_log_operation *self, int waited, int status)
+{
+    struct log_state *state = self->log->state;
+    struct log_batch *batch = self->commit.batch;
+    self->commit.batch = NULL;
+    log_lock(state);
+    int stored = batch->is_done ? batch->groups_status : waited;
+    batch = bide_log_batch_leave_(state, batch);
+    log_unlock(state);
+    bide_log_batch_free_(batch);
+    return stored < 0 ? stored : status;
+}
+
+static int log_subscribe(bide_log_operation *self)
+{
+    bide_log *log = self->log;
+    bide_log_consumer *consumer = self->consumer;
+    const bide_log_consumer_options *options = &self->options;
+    int status = 0;
     struct log_state *state = log->state;
     if (!log_consumer_options_are_valid(options))
         return -EINVAL;
     struct bide_log_group_ *created =
-        bide_log_group_create_(options->group != NULL ? options->group : "", log->window, 0);
+        bide_log_group_create_(options->group != NULL ? options->group : "", log->window, 0, 0);
     if (created == NULL)
         return -ENOMEM;
     log_lock(state);
@@ -464,14 +708,15 @@ static int log_subscribe(bide_log *log, bide_log_consumer *consumer,
             group->next = group->acknowledged + 1;
             group->following = *at;
             *at = group;
+            status = log_group_changes(self, group);
         }
         group->members++;
         log->consumers++;
         consumer->group = group;
     }
     log_unlock(state);
-    free(created);
-    return is_closed ? -EPIPE : 0;
+    bide_log_group_destroy_(created);
+    return is_closed ? -EPIPE : status;
 }
 
 static void log_subscribe_release(bide_frame *frame)
@@ -482,10 +727,40 @@ static void log_subscribe_release(bide_frame *frame)
 static const bide_coroutine_type log_subscribe_type = {.name = "task",
                                                        .release = log_subscribe_release};
 
+static void log_find_time_call(void *argument)
+{
+    bide_log_operation *self = argument;
+    uint64_t number = 1;
+    self->status = self->log->engine->find_time(self->log, self->options.time, &number);
+    self->options.from = BIDE_LOG_FROM_POSITION;
+    self->options.position = (bide_log_position){.low_ = number - 1};
+}
+
 bide_coroutine_of(log_subscribe_type, log_subscribe_body)
 {
     bide_begin(log_subscribe_body, bide_log_operation * self);
-    bide_return(log_subscribe(self->log, self->consumer, &self->options));
+    int status = 0;
+    if (self->options.from == BIDE_LOG_FROM_TIME && self->log->engine->find_time != NULL) {
+        status = bide_log_threads_(&self->threads);
+        if (status < 0)
+            bide_return(status);
+        bide_try(bide_blocking_run(&self->call, self->threads, log_find_time_call, self));
+        if (self->status < 0)
+            bide_return(self->status);
+    }
+    status = log_subscribe(self);
+    if (self->commit.batch != NULL) {
+        bide_await_status(status, log_commit(self));
+        status = log_group_changed(self, status, 0);
+    }
+    if (status < 0)
+        bide_log_unsubscribe(self->consumer);
+    bide_return(status);
+    bide_finally();
+    if (self->commit.batch != NULL) {
+        (void)log_group_changed(self, -ECANCELED, 0);
+        bide_log_unsubscribe(self->consumer);
+    }
     bide_end();
 }
 
@@ -524,7 +799,7 @@ void bide_log_unsubscribe(bide_log_consumer *consumer)
     bide_notify_all(&state->news);
     if (ended == NULL)
         return;
-    free(ended);
+    bide_log_group_destroy_(ended);
     bide_notify_all(&state->room);
 }
 
@@ -539,10 +814,12 @@ static bool log_try_read(bide_log_operation *self, const bide_context *context, 
     if (group == NULL) {
         *status = -EPIPE;
     } else {
+        if (!state->groups_hold)
+            bide_log_group_skip_(group, state->oldest);
         uint64_t now = group->rejected != 0 ? bide_now(context) : 0;
         self->count = bide_log_group_take_(group, self->consumer, state->tail, now, self->messages,
                                            self->wanted, &self->due);
-        for (uint32_t i = 0; i < self->count; i++)
+        for (uint32_t i = 0; log->engine->load != NULL && i < self->count; i++)
             log->engine->load(log, &self->messages[i]);
         if (self->count == 0 && log->is_closed && log->claims == 0 && group->rejected == 0 &&
             group->next > state->tail)
@@ -565,6 +842,46 @@ static void log_read_release(bide_frame *frame)
     bide_notify_all(&state->news);
 }
 
+static void log_fetch_call(void *argument)
+{
+    bide_log_operation *self = argument;
+    self->status = self->log->engine->fetch(self->log, self->messages, self->count, &self->fetched);
+}
+
+/*
+ * The messages that were fetched are their deliveries' now; the others are withdrawn. 1: none is
+ * left of them, and the read looks again.
+ */
+static int log_fetched(bide_log_operation *self, int status)
+{
+    struct log_state *state = self->log->state;
+    uint32_t fetched = self->fetched, taken = self->count;
+    self->is_fetching = false;
+    log_lock(state);
+    struct bide_log_group_ *group = self->consumer->group;
+    bool is_kept = taken > fetched && self->messages[fetched].position.low_ >= state->oldest;
+    for (uint32_t i = 0; i < taken; i++) {
+        const bide_log_message *message = &self->messages[i];
+        void *memory =
+            i < fetched ? (void *)((uintptr_t)message->encoded - message->key_size) : NULL;
+        if (group == NULL || (i >= fetched))
+            free(memory);
+        else if (!bide_log_group_keep_(group, self->consumer, message->position.low_, memory))
+            free(memory);
+        if (group != NULL && i >= fetched)
+            bide_log_group_release_(group, self->consumer, message->position.low_);
+    }
+    self->count = group != NULL ? fetched : 0;
+    log_unlock(state);
+    if (taken != fetched)
+        bide_notify_all(&state->news);
+    if (group == NULL)
+        return -EPIPE;
+    if (fetched != 0)
+        return 0;
+    return status == -ESTALE ? (is_kept ? -ENOENT : 1) : status;
+}
+
 static const bide_coroutine_type log_read_type = {.name = "task", .release = log_read_release};
 
 bide_coroutine_of(log_read_type, log_read_body)
@@ -575,8 +892,20 @@ bide_coroutine_of(log_read_type, log_read_body)
         bide_return(-EINVAL);
     for (;;) {
         bide_awaiter *news = bide_notify_wait(&self->notified, &self->log->state->news); /* 2 */
-        if (log_try_read(self, bide_this_context(), &status))
-            bide_return(status);
+        if (log_try_read(self, bide_this_context(), &status)) {
+            if (status < 0 || self->log->engine->fetch == NULL)
+                bide_return(status);
+            self->is_fetching = true;
+            self->fetched = 0;
+            status = bide_log_threads_(&self->threads);
+            if (status == 0)
+                bide_await_status(
+                    status, bide_blocking_run(&self->call, self->threads, log_fetch_call, self));
+            status = log_fetched(self, status < 0 ? status : self->status);
+            if (status != 1)
+                bide_return(status);
+            continue;
+        }
         if (self->due == BIDE_FOREVER) {
             bide_try(news);
             continue;
@@ -585,6 +914,9 @@ bide_coroutine_of(log_read_type, log_read_body)
         if (status < 0 && !(status == -ETIMEDOUT && bide_with_deadline_passed(&self->limited)))
             bide_return(status);
     }
+    bide_finally();
+    if (self->is_fetching)
+        (void)log_fetched(self, -ECANCELED);
     bide_end();
 }
 
@@ -615,25 +947,42 @@ static int log_acknowledge(bide_log_operation *self)
     for (uint32_t i = 0; group != NULL && i < self->wanted; i++)
         self->count +=
             bide_log_group_acknowledge_(group, self->consumer, self->acknowledged[i].position.low_);
+    int joined = self->count != 0 ? log_group_changes(self, group) : 0;
     log_unlock(state);
     log_notify_acknowledged(state);
-    return group == NULL ? -EINVAL : self->count == self->wanted ? 0 : -ESTALE;
+    return group == NULL                 ? -EINVAL
+           : joined < 0                  ? joined
+           : self->count == self->wanted ? 0
+                                         : -ESTALE;
 }
+
+static int log_acknowledge_up_to(bide_log_operation *self);
 
 bide_coroutine(log_acknowledge_body)
 {
     bide_begin(log_acknowledge_body, bide_log_operation * self);
-    bide_return(log_acknowledge(self));
+    int status = 0;
+    self->status = self->acknowledged != NULL ? log_acknowledge(self) : log_acknowledge_up_to(self);
+    if (self->commit.batch != NULL) {
+        bide_await_status(status, log_commit(self));
+        self->status = log_group_changed(self, status, self->status);
+    }
+    bide_return(self->status);
+    bide_finally();
+    if (self->commit.batch != NULL)
+        (void)log_group_changed(self, -ECANCELED, 0);
     bide_end();
 }
+
+static const bide_log_message log_no_message;
 
 bide_awaiter *bide_log_acknowledge(bide_log_operation *operation, bide_log_consumer *consumer,
                                    const bide_log_message *messages, uint32_t count)
 {
     log_operation_init(operation, consumer->log);
     operation->consumer = consumer;
-    operation->acknowledged = messages;
-    operation->wanted = count;
+    operation->acknowledged = messages != NULL ? messages : &log_no_message;
+    operation->wanted = messages != NULL ? count : 0;
     return bide_task_init(&operation->task, &log_acknowledge_body);
 }
 
@@ -645,16 +994,10 @@ static int log_acknowledge_up_to(bide_log_operation *self)
     if (group != NULL)
         self->count = bide_log_group_acknowledge_up_to_(
             group, self->consumer, self->position.high_ == 0 ? self->position.low_ : UINT64_MAX);
+    int joined = self->count != 0 ? log_group_changes(self, group) : 0;
     log_unlock(state);
     log_notify_acknowledged(state);
-    return group == NULL ? -EINVAL : 0;
-}
-
-bide_coroutine(log_acknowledge_up_to_body)
-{
-    bide_begin(log_acknowledge_up_to_body, bide_log_operation * self);
-    bide_return(log_acknowledge_up_to(self));
-    bide_end();
+    return group == NULL ? -EINVAL : joined;
 }
 
 bide_awaiter *bide_log_acknowledge_up_to(bide_log_operation *operation, bide_log_consumer *consumer,
@@ -662,8 +1005,9 @@ bide_awaiter *bide_log_acknowledge_up_to(bide_log_operation *operation, bide_log
 {
     log_operation_init(operation, consumer->log);
     operation->consumer = consumer;
+    operation->acknowledged = NULL;
     operation->position = position;
-    return bide_task_init(&operation->task, &log_acknowledge_up_to_body);
+    return bide_task_init(&operation->task, &log_acknowledge_body);
 }
 
 static int log_reject(bide_log_operation *self, uint64_t now)

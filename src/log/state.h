@@ -14,7 +14,10 @@
  *    is_closed.
  * 4. A claim counts in `claimed` until it is published or released. So a publish that has its
  *    claim finds room.
- * 5. An operation that is destroyed between its end and its coroutine's next step returns what it
+ * 5. Engines that block publish in batches: a publish or a change of a group joins the batch that
+ *    waits. While one commit runs (`is_flushing`) the others wait for `flushed`; whoever finds none
+ *    running leads the next. A leader that ends without having made the call lets the others go on.
+ * 6. An operation that is destroyed between its end and its coroutine's next step returns what it
  *    has: a claim is released, deliveries are withdrawn, a handle is destroyed.
  */
 #ifndef BIDE_SRC_LOG_STATE_H
@@ -28,6 +31,20 @@
 
 struct log_engine;
 
+/* What is committed together. Under the state's lock, but for what the commit that took it uses. */
+struct log_batch {
+    uint32_t members; /* operations that have joined, and the commit */
+    uint32_t count;   /* messages */
+    bool syncs;
+    bool is_taken, is_done;
+    bool is_uncertain; /* it failed, and its messages may have been published */
+    int status;        /* of the messages */
+    int groups_status; /* of the groups */
+    uint64_t first;    /* the number of the first message */
+    size_t size, capacity;
+    uint8_t *bytes; /* of the engine */
+};
+
 /* Of one log, by all handles of this process. */
 struct log_state {
     bide_atomic(uint32_t) lock;
@@ -38,6 +55,10 @@ struct log_state {
     uint64_t oldest;    /* the number of the oldest message that is kept, unless groups_hold */
     uint64_t last_time; /* of the newest message */
     struct bide_log_group_ *groups;
+    struct log_batch *pending; /* or NULL */
+    bool is_flushing;
+    bool groups_are_removed; /* since the groups were stored */
+    bide_notify flushed;
     bide_notify room; /* a publish may have room */
     bide_notify news; /* a read may have a message */
 };
@@ -49,21 +70,26 @@ struct bide_log {
     bide_log_level level;
     uint32_t window;
     uint32_t size;
-    bool has_window, has_size; /* the URL names them */
-    bool is_closed;            /* under the state's lock */
-    uint32_t claims;           /* room of claims that are held; likewise */
-    uint32_t consumers;        /* likewise */
+    uint64_t segment, retain;
+    bool has_window, has_size, has_segment, has_retain; /* the URL names them */
+    bool is_closed;                                     /* under the state's lock */
+    uint32_t claims;                                    /* room of claims that are held; likewise */
+    uint32_t consumers;                                 /* likewise */
     bide_mutex turn;
 };
 
-/* An engine: what the shared code calls. Nothing of it suspends. */
+/*
+ * An engine: what the shared code calls. One with a `commit` blocks: it opens, commits, fetches and
+ * finds on threads for blocking calls, and has no `append`, `load` and `time_of`.
+ */
 struct log_engine {
     const char *scheme;
     unsigned levels; /* bits by bide_log_level */
     bide_log_level best;
     size_t handle_size;
+    bool has_segments; /* the options `segment` and `retain` */
 
-    /* Attaches the handle to its state. `problem` has BIDE_LOG_PROBLEM_TEXT bytes. */
+    /* Attaches the handle to its state. `problem` has BIDE_LOG_PROBLEM_TEXT bytes, and is empty. */
     int (*open)(bide_log *log, const char *name, char *problem);
     void (*detach)(bide_log *log);
 
@@ -75,9 +101,31 @@ struct log_engine {
 
     /* The publishing time of a message that is kept. Under the lock. */
     uint64_t (*time_of)(bide_log *log, uint64_t number);
+
+    /* Adds the messages to a batch, under the lock: 0 or -ENOMEM. */
+    int (*encode)(struct log_batch *batch, const bide_log_message *messages, uint32_t count);
+
+    /* Takes the batch that waits, and the groups that have changed, and stores both. */
+    void (*commit)(bide_log *log);
+
+    /*
+     * Completes delivered messages; *fetched of them have memory then, at `encoded - key_size`.
+     * -ESTALE: the next is no longer kept.
+     */
+    int (*fetch)(bide_log *log, bide_log_message *messages, uint32_t count, uint32_t *fetched);
+
+    /* The number of the first message at `time` or later. */
+    int (*find_time)(bide_log *log, uint64_t time, uint64_t *number);
 };
 
-extern const struct log_engine bide_log_ring_engine_;
+extern const struct log_engine bide_log_ring_engine_, bide_log_file_engine_;
+
+/* The library's threads for blocking calls: file.c. */
+int bide_log_threads_(bide_blocking **threads);
+
+/* One member less, under the lock. Returns the batch if it is to be freed, after the lock. */
+struct log_batch *bide_log_batch_leave_(struct log_state *state, struct log_batch *batch);
+void bide_log_batch_free_(struct log_batch *batch);
 
 void bide_log_state_init_(struct log_state *state, uint32_t window, bool groups_hold);
 void bide_log_state_destroy_(struct log_state *state);
@@ -90,7 +138,9 @@ struct log_url {
     bide_log_level level;
     uint32_t window;
     uint32_t size;
-    bool has_window, has_size;
+    uint64_t segment;
+    uint64_t retain;
+    bool has_window, has_size, has_segment, has_retain;
 };
 
 /* Parses a URL. On errors `problem`, of BIDE_LOG_PROBLEM_TEXT bytes, says why. */

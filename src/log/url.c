@@ -8,8 +8,13 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct log_engine *const log_engines[] = {&bide_log_ring_engine_};
+static const struct log_engine *const log_engines[] = {&bide_log_ring_engine_,
+                                                       &bide_log_file_engine_};
 static const char *const log_level_names[] = {"sent", "stored", "majority", "synced"};
+
+#define LOG_SEGMENT_MIN     UINT64_C(4096)
+#define LOG_SEGMENT_DEFAULT (UINT64_C(64) << 20)
+#define LOG_BYTES_MAX       (UINT64_C(1) << 62)
 
 #define LOG_COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -44,15 +49,15 @@ static int log_url_decode(const char **text, const char *ends, char *out, size_t
     return 0;
 }
 
-static int log_url_number(const char *value, uint32_t min, uint32_t max, uint32_t *number)
+static int log_url_number(const char *value, uint64_t min, uint64_t max, uint64_t *number)
 {
-    uint32_t read = 0;
+    uint64_t read = 0;
     if (*value == '\0')
         return -EINVAL;
     for (; *value != '\0'; value++) {
-        if (*value < '0' || *value > '9' || read > (max - (uint32_t)(*value - '0')) / 10)
+        if (*value < '0' || *value > '9' || read > (max - (uint64_t)(*value - '0')) / 10)
             return -EINVAL;
-        read = read * 10 + (uint32_t)(*value - '0');
+        read = read * 10 + (uint64_t)(*value - '0');
     }
     if (read < min)
         return -EINVAL;
@@ -63,20 +68,41 @@ static int log_url_number(const char *value, uint32_t min, uint32_t max, uint32_
 /* Applies one option. `seen` has a bit for each option. */
 static int log_url_option(struct log_url *url, const char *name, const char *value, unsigned *seen)
 {
-    static const char *const names[] = {"level", "window", "size"};
+    static const char *const names[] = {"level", "window", "size", "segment", "retain"};
     unsigned which = 0;
     while (which < LOG_COUNT_OF(names) && strcmp(names[which], name) != 0)
         which++;
     if (which == LOG_COUNT_OF(names) || (*seen & 1u << which) != 0)
         return -EINVAL;
     *seen |= 1u << which;
-    if (which == 1) {
+    uint64_t number = 0;
+    int status = which == 0   ? 0
+                 : which == 1 ? log_url_number(value, 1, BIDE_LOG_WINDOW_MAX, &number)
+                 : which == 2 ? log_url_number(value, 1, BIDE_LOG_SIZE_MAX, &number)
+                 : !url->engine->has_segments
+                     ? -EINVAL
+                     : log_url_number(value, LOG_SEGMENT_MIN, LOG_BYTES_MAX, &number);
+    if (status < 0)
+        return status;
+    switch (which) {
+    case 1:
         url->has_window = true;
-        return log_url_number(value, 1, BIDE_LOG_WINDOW_MAX, &url->window);
-    }
-    if (which == 2) {
+        url->window = (uint32_t)number;
+        return 0;
+    case 2:
         url->has_size = true;
-        return log_url_number(value, 1, BIDE_LOG_SIZE_MAX, &url->size);
+        url->size = (uint32_t)number;
+        return 0;
+    case 3:
+        url->has_segment = true;
+        url->segment = number;
+        return 0;
+    case 4:
+        url->has_retain = true;
+        url->retain = number;
+        return 0;
+    default:
+        break;
     }
     for (unsigned level = 0; level < LOG_COUNT_OF(log_level_names); level++) {
         if (strcmp(log_level_names[level], value) == 0) {
@@ -91,7 +117,7 @@ static int log_url_options(struct log_url *url, const char *text, char *problem)
 {
     unsigned seen = 0;
     while (*text != '\0') {
-        char name[16] = "", value[16] = "";
+        char name[16] = "", value[24] = "";
         text++; /* "?" or "&" */
         const char *option = text;
         int status = log_url_decode(&text, "=&", name, sizeof name);
@@ -117,7 +143,7 @@ int bide_log_url_parse_(struct log_url *url, const char *text, char *problem)
 {
     const char *name = strchr(text, ':');
     size_t length = name != NULL ? (size_t)(name - text) : 0;
-    *url = (struct log_url){.window = 1024, .size = 4096};
+    *url = (struct log_url){.window = 1024, .size = 4096, .segment = LOG_SEGMENT_DEFAULT};
     for (unsigned i = 0; name != NULL && i < LOG_COUNT_OF(log_engines); i++) {
         if (strlen(log_engines[i]->scheme) == length &&
             memcmp(log_engines[i]->scheme, text, length) == 0)

@@ -2,6 +2,8 @@
  * The contract of message logs, for each engine: what is published is read in order; the window; groups, redelivery and
  * replay; each operation and each way to end it; URLs and positions. In virtual time.
  */
+#define _GNU_SOURCE
+#include "log_directory.h"
 #include "misuse.h"
 
 #include <bide/bide.h>
@@ -12,16 +14,24 @@
 
 #define MILLISECOND UINT64_C(1000000)
 
+/* Longer than a read takes that has messages, and shorter than what a test waits for. */
+#define SOON (60000 * MILLISECOND)
+
 /* ---- Engines ---- */
 
 struct engine {
     const char *name;
-    const char *url; /* of a log of its own; options follow */
-    bool reads_in_place;
+    const char *url;     /* of a log of its own, or, of a directory, what is before its path */
+    const char *options; /* added to those of each test */
+    bool has_directory;
+    bool holds; /* a publish waits for groups, and the newest messages of the window are kept */
 };
 
 static const struct engine engines[] = {
-    {"ring", "ring:", true},
+    {"ring", "ring:", "", false, true},
+    {"file", "file://", "level=stored", true, false},
+    {"file in small segments", "file://", "level=stored&segment=4096", true, false},
+    {"file, synced", "file://", "", true, false},
 };
 
 enum { ENGINES = sizeof engines / sizeof engines[0] };
@@ -32,6 +42,7 @@ struct fixture {
     bide_sim_loop loop;
     bide_log *log;
     const struct engine *engine;
+    struct log_directory directory;
 };
 
 static int wait_for(struct fixture *it, bide_awaiter *awaiter)
@@ -43,7 +54,12 @@ static int try_open(struct fixture *it, const char *options)
 {
     char url[256];
     bide_log_operation operation;
-    snprintf(url, sizeof url, "%s%s", it->engine->url, options);
+    snprintf(url, sizeof url, "%s%s%s%s%s", it->engine->url,
+             it->engine->has_directory ? it->directory.path : "", options,
+             it->engine->options[0] == '\0' ? ""
+             : options[0] == '\0'           ? "?"
+                                            : "&",
+             it->engine->options);
     return wait_for(it, bide_log_open(&operation, &it->log, url));
 }
 
@@ -51,6 +67,8 @@ static void open_it(struct fixture *it, const struct engine *engine, const char 
 {
     bide_sim_loop_init(&it->loop, 1);
     it->engine = engine;
+    if (engine->has_directory)
+        log_directory_make(&it->directory);
     assert_int_equal(try_open(it, options), 0);
     assert_non_null(it->log);
 }
@@ -60,6 +78,8 @@ static void close_it(struct fixture *it)
     bide_log_close(it->log);
     bide_log_destroy(it->log);
     bide_sim_loop_destroy(&it->loop);
+    if (it->engine->has_directory)
+        log_directory_remove(&it->directory);
 }
 
 static bide_log_message message_of(const char *text)
@@ -118,7 +138,7 @@ static void expect(struct fixture *it, bide_log_consumer *consumer, bide_log_mes
                    const char *letters)
 {
     char text[64];
-    assert_int_equal(read_for(it, consumer, messages, (uint32_t)strlen(letters), 1, text), 0);
+    assert_int_equal(read_for(it, consumer, messages, (uint32_t)strlen(letters), SOON, text), 0);
     assert_string_equal(text, letters);
 }
 
@@ -126,7 +146,7 @@ static void expect_nothing(struct fixture *it, bide_log_consumer *consumer)
 {
     char text[4];
     bide_log_message messages[2];
-    assert_int_equal(read_for(it, consumer, messages, 2, 1, text), -ETIMEDOUT);
+    assert_int_equal(read_for(it, consumer, messages, 2, SOON, text), -ETIMEDOUT);
 }
 
 static int acknowledge(struct fixture *it, bide_log_consumer *consumer,
@@ -330,6 +350,8 @@ static void a_publish_waits_for_the_slowest_group(void **state)
 {
     (void)state;
     for (unsigned e = 0; e < ENGINES; e++) {
+        if (!engines[e].holds)
+            continue;
         struct fixture it;
         bide_log_consumer fast, slow;
         bide_log_message read[4], slowly[4];
@@ -382,6 +404,8 @@ static void a_small_publish_does_not_overtake_a_large_one(void **state)
 {
     (void)state;
     for (unsigned e = 0; e < ENGINES; e++) {
+        if (!engines[e].holds)
+            continue;
         struct fixture it;
         bide_log_consumer consumer;
         bide_log_message read[4], batch[3] = {message_of("x"), message_of("y"), message_of("z")};
@@ -408,6 +432,41 @@ static void a_small_publish_does_not_overtake_a_large_one(void **state)
     }
 }
 
+/* The same where a publish waits for claims and other publishes alone. */
+static void waiting_publishes_keep_their_order(void **state)
+{
+    (void)state;
+    for (unsigned e = 0; e < ENGINES; e++) {
+        struct fixture it;
+        bide_log_operation operation;
+        bide_log_consumer consumer;
+        bide_log_claim claim;
+        bide_log_message read[4], batch[3] = {message_of("x"), message_of("y"), message_of("z")};
+        struct runner large, small;
+        open_it(&it, &engines[e], "?window=4");
+        subscribe(&it, &consumer, NULL);
+        assert_int_equal(wait_for(&it, bide_log_reserve(&operation, it.log, 4, &claim)), 0);
+        spawn(&it, &large, bide_log_publish(&large.operation, it.log, batch, 3));
+        turn(&it);
+        small.message = message_of("s");
+        spawn(&it, &small, bide_log_publish(&small.operation, it.log, &small.message, 1));
+        turn(&it);
+        bide_log_message *first = &batch[0];
+        assert_int_equal(wait_for(&it, bide_log_publish_claimed(&operation, &claim, first, 1)), 0);
+        expect(&it, &consumer, read, "x");
+        assert_int_equal(acknowledge(&it, &consumer, read, 1, 1), 0);
+        turn(&it);
+        assert_false(large.has_ended || small.has_ended);
+        bide_log_claim_release(&claim);
+        assert_int_equal(ended(&it, &large), 0);
+        assert_int_equal(ended(&it, &small), 0);
+        assert_true(bide_log_position_compare(batch[2].published, small.message.published) < 0);
+        expect(&it, &consumer, read, "xyzs");
+        bide_log_unsubscribe(&consumer);
+        close_it(&it);
+    }
+}
+
 static void claims_keep_their_room(void **state)
 {
     (void)state;
@@ -426,21 +485,27 @@ static void claims_keep_their_room(void **state)
         assert_int_equal(wait_for(&it, bide_log_reserve(&operation, it.log, 3, &claim)), 0);
         assert_int_equal(claim.count, 3);
         publish_all(&it, "a");
+        if (!engines[e].holds) /* what was published needs no room: a claim has the rest */
+            assert_int_equal(wait_for(&it, bide_log_reserve(&operation, it.log, 1, &other)), 0);
         waiting.message = message_of("w");
         spawn(&it, &waiting, bide_log_publish(&waiting.operation, it.log, &waiting.message, 1));
         turn(&it);
         assert_false(waiting.has_ended);
         assert_int_equal(wait_for(&it, bide_log_publish_claimed(&operation, &claim, batch, 2)), 0);
         assert_int_equal(claim.count, 1);
+        if (!engines[e].holds)
+            assert_int_equal(ended(&it, &waiting), 0);
         assert_int_equal(wait_for(&it, bide_log_publish_claimed(&operation, &claim, batch, 2)),
                          -EINVAL);
         assert_int_equal(wait_for(&it, bide_log_publish_claimed(&operation, &claim, batch, 0)),
                          -EINVAL);
         turn(&it);
-        assert_false(waiting.has_ended);
+        assert_true(waiting.has_ended == !engines[e].holds);
         bide_log_claim_release(&claim);
         bide_log_claim_release(&claim);
         assert_int_equal(ended(&it, &waiting), 0);
+        if (!engines[e].holds)
+            bide_log_claim_release(&other);
         expect(&it, &consumer, read, "axyw");
         assert_int_equal(acknowledge(&it, &consumer, read, 4, 4), 0);
 
@@ -541,24 +606,24 @@ static void a_rejected_message_comes_again_after_its_delay(void **state)
         publish_all(&it, "abc");
         expect(&it, &consumer, read, "ab");
         uint64_t began = bide_now(&it.loop.context);
-        assert_int_equal(reject(&it, &consumer, &read[0], 1, 5000 * MILLISECOND), 0);
+        assert_int_equal(reject(&it, &consumer, &read[0], 1, 200000 * MILLISECOND), 0);
         assert_int_equal(reject(&it, &consumer, &read[0], 1, 0), -ESTALE);
         assert_int_equal(reject(&it, &consumer, &read[1], 1, 0), 0);
         expect(&it, &consumer, again, "bc"); /* the rejected one first */
         assert_int_equal(again[0].deliveries, 2);
         expect_nothing(&it, &consumer);
-        assert_true(bide_now(&it.loop.context) < began + 5000 * MILLISECOND);
-        assert_int_equal(read_for(&it, &consumer, read, 4, 60000 * MILLISECOND, text), 0);
+        assert_true(bide_now(&it.loop.context) < began + 200000 * MILLISECOND);
+        assert_int_equal(read_for(&it, &consumer, read, 4, 600000 * MILLISECOND, text), 0);
         assert_string_equal(text, "a");
-        assert_true(bide_now(&it.loop.context) >= began + 5000 * MILLISECOND);
+        assert_true(bide_now(&it.loop.context) >= began + 200000 * MILLISECOND);
         assert_int_equal(acknowledge(&it, &consumer, read, 1, 1), 0);
 
         /* a closed log has it too, before the end */
-        assert_int_equal(reject(&it, &consumer, again, 2, 5000 * MILLISECOND), 0);
+        assert_int_equal(reject(&it, &consumer, again, 2, 200000 * MILLISECOND), 0);
         bide_log_close(it.log);
-        assert_int_equal(read_for(&it, &consumer, read, 4, 60000 * MILLISECOND, text), 0);
+        assert_int_equal(read_for(&it, &consumer, read, 4, 600000 * MILLISECOND, text), 0);
         assert_string_equal(text, "bc");
-        assert_int_equal(read_for(&it, &consumer, read, 4, 60000 * MILLISECOND, text), -EPIPE);
+        assert_int_equal(read_for(&it, &consumer, read, 4, 600000 * MILLISECOND, text), -EPIPE);
         bide_log_unsubscribe(&consumer);
         close_it(&it);
     }
@@ -624,12 +689,13 @@ static void a_new_group_begins_where_it_is_asked_to(void **state)
     for (unsigned e = 0; e < ENGINES; e++) {
         struct fixture it;
         bide_log_consumer consumer;
-        bide_log_message read[8], all[8];
+        bide_log_message read[8], every[8], *all = &every[engines[e].holds ? 0 : 2];
+        const char *kept = engines[e].holds ? "cdef" : "abcdef";
         char text[16], printed[BIDE_LOG_POSITION_TEXT];
-        open_it(&it, &engines[e], "?window=4");
-        publish_all(&it, "abcdef"); /* nobody keeps a and b */
+        open_it(&it, &engines[e], engines[e].holds ? "?window=4" : "?window=8");
+        publish_all(&it, "abcdef"); /* a ring does not keep a and b */
         subscribe_from(&it, &consumer, NULL);
-        expect(&it, &consumer, all, "cdef");
+        expect(&it, &consumer, every, kept);
         bide_log_unsubscribe(&consumer);
 
         bide_log_consumer_options options = {.from = BIDE_LOG_FROM_POSITION};
@@ -641,7 +707,7 @@ static void a_new_group_begins_where_it_is_asked_to(void **state)
         bide_log_unsubscribe(&consumer);
         options.position = (bide_log_position){0}; /* not kept any more: the oldest */
         subscribe_from(&it, &consumer, &options);
-        expect(&it, &consumer, read, "cdef");
+        expect(&it, &consumer, read, kept);
         bide_log_unsubscribe(&consumer);
         options.position = (bide_log_position){.low_ = 1000}; /* not there yet: the end */
         subscribe_from(&it, &consumer, &options);
@@ -654,13 +720,13 @@ static void a_new_group_begins_where_it_is_asked_to(void **state)
 
         options = (bide_log_consumer_options){.from = BIDE_LOG_FROM_TIME, .time = all[2].time};
         subscribe_from(&it, &consumer, &options);
-        assert_int_equal(read_for(&it, &consumer, read, 8, 1, text), 0);
+        assert_int_equal(read_for(&it, &consumer, read, 8, SOON, text), 0);
         assert_true(read[0].time >= all[2].time);
         assert_true(bide_log_position_compare(read[0].position, all[2].position) <= 0);
         bide_log_unsubscribe(&consumer);
         options.time = 1;
         subscribe_from(&it, &consumer, &options);
-        expect(&it, &consumer, read, "cdef");
+        expect(&it, &consumer, read, kept);
         bide_log_unsubscribe(&consumer);
         options.time = UINT64_MAX;
         subscribe_from(&it, &consumer, &options);
@@ -743,10 +809,16 @@ static void one_end(const struct engine *engine, enum operation operation, enum 
     bide_log_message held[2];
     struct runner runner, ahead;
     bool reads = operation == READ || operation == READ_DELAYED;
+    bide_log_operation reserve;
+    bide_log_claim full = {NULL, 0}; /* has the room, where groups do not */
+    if (!engine->holds && !reads && way == UNSUBSCRIBED)
+        return;
     open_it(&it, engine, "?window=2");
     subscribe(&it, &consumer, NULL);
     publish_all(&it, "ab");
     expect(&it, &consumer, held, "ab");
+    if (!engine->holds && !reads)
+        assert_int_equal(wait_for(&it, bide_log_reserve(&reserve, it.log, 2, &full)), 0);
     if (operation == READ_DELAYED)
         assert_int_equal(reject(&it, &consumer, held, 1, 1000 * MILLISECOND), 0);
     if (operation == IN_LINE) {
@@ -771,6 +843,8 @@ static void one_end(const struct engine *engine, enum operation operation, enum 
 
     if (way == COMPLETES && operation == READ)
         assert_int_equal(acknowledge(&it, &consumer, held, 2, 2), 0), publish_all(&it, "c");
+    else if (way == COMPLETES && !reads && !engine->holds)
+        bide_log_claim_release(&full);
     else if (way == COMPLETES && !reads)
         assert_int_equal(acknowledge(&it, &consumer, held, 2, 2), 0);
     else if (way == CANCELLED)
@@ -792,12 +866,27 @@ static void one_end(const struct engine *engine, enum operation operation, enum 
     bide_log_claim_release(&runner.claim);
     bool published = !reads && operation != RESERVE && (way == COMPLETES || way == UNSUBSCRIBED);
     bide_log_unsubscribe(&consumer);
+    if (full.count != 0)
+        bide_log_claim_release(&full);
     if (operation == IN_LINE)
         assert_int_equal(ended(&it, &ahead), way == CLOSED ? -EPIPE : 0);
-    if (way != CLOSED) {
+    if (way != CLOSED && !engine->holds) {
+        char text[8];
+        const bide_log_consumer_options options = {.from = BIDE_LOG_FROM_POSITION,
+                                                   .position = held[1].position};
+        subscribe_from(&it, &later, &options);
+        const char *left = operation == IN_LINE                    ? published ? "an" : "a"
+                           : published                             ? "n"
+                           : operation == READ && way == COMPLETES ? "c"
+                                                                   : "";
+        assert_int_equal(read_for(&it, &later, held, 2, SOON, text),
+                         *left != '\0' ? 0 : -ETIMEDOUT);
+        assert_string_equal(text, left);
+        bide_log_unsubscribe(&later);
+    } else if (way != CLOSED) {
         char text[8];
         subscribe(&it, &later, NULL);
-        assert_int_equal(read_for(&it, &later, held, 2, 1, text), 0);
+        assert_int_equal(read_for(&it, &later, held, 2, SOON, text), 0);
         if (operation == IN_LINE)
             assert_string_equal(text, published ? "an" : "ba");
         else if (published)
@@ -844,7 +933,7 @@ static void a_closed_log_is_drained(void **state)
                          -EPIPE);
         expect(&it, &consumer, read, "ab");
         expect(&it, &consumer, &read[2], "c");
-        assert_int_equal(read_for(&it, &consumer, &read[3], 1, 1, text), -EPIPE);
+        assert_int_equal(read_for(&it, &consumer, &read[3], 1, SOON, text), -EPIPE);
         assert_int_equal(acknowledge(&it, &consumer, read, 3, 3), 0);
         bide_log_unsubscribe(&consumer);
         close_it(&it);
@@ -910,7 +999,10 @@ static void what_a_destroyed_coroutine_has_goes_back(void **state)
         destroy_after_end(&it, bide_log_subscribe(&operation, &gone, it.log, NULL), NULL, NULL);
         assert_null(gone.group);
         bide_log *other;
-        destroy_after_end(&it, bide_log_open(&operation, &other, engines[e].url), NULL, NULL);
+        char url[256];
+        snprintf(url, sizeof url, "%s%s", engines[e].url,
+                 engines[e].has_directory ? it.directory.path : "");
+        destroy_after_end(&it, bide_log_open(&operation, &other, url), NULL, NULL);
         assert_null(other);
         bide_log_unsubscribe(&consumer);
         close_it(&it);
@@ -992,6 +1084,14 @@ static void urls_are_checked(void **state)
         {"ring:x?size=0", -EINVAL, "size"},
         {"ring:x?size=1073741825", -EINVAL, "size"},
         {"ring:x?window=2&window=2", -EINVAL, "window=2"},
+        {"ring:x?segment=4096", -EINVAL, "segment=4096"},
+        {"file:", -EINVAL, "file:///DIRECTORY"},
+        {"file:x", -EINVAL, "file:///DIRECTORY"},
+        {"file://host/x", -EINVAL, "file:///DIRECTORY"},
+        {"file:///none/of/these", -ENOENT, "No such file"},
+        {"file:///x?level=majority", -ENOTSUP, "level"},
+        {"file:///x?segment=4095", -EINVAL, "segment=4095"},
+        {"file:///x?retain=18446744073709551616", -EINVAL, "retain"},
         {"ring:x?colour=red", -EINVAL, "colour=red"},
         {"ring:x?window=2&", -EINVAL, "option"},
         {"ring:x?a-name-that-is-longer-than-any-option=1", -EINVAL, "option"},
@@ -1023,7 +1123,7 @@ static void a_ring_is_shared_by_its_name(void **state)
     bide_log_message read[4];
     struct runner waiting;
     bide_sim_loop_init(&it.loop, 1);
-    it.engine = &(struct engine){"ring", "ring:shared", true};
+    it.engine = &(struct engine){"ring", "ring:shared", "", false, true};
     assert_int_equal(try_open(&it, "?window=4"), 0);
     bide_log *first = it.log;
     assert_int_equal(bide_log_level_of(first), BIDE_LOG_SENT);
@@ -1245,6 +1345,7 @@ int main(void)
         cmocka_unit_test(messages_that_do_not_fit_are_refused),
         cmocka_unit_test(a_publish_waits_for_the_slowest_group),
         cmocka_unit_test(a_small_publish_does_not_overtake_a_large_one),
+        cmocka_unit_test(waiting_publishes_keep_their_order),
         cmocka_unit_test(claims_keep_their_room),
         cmocka_unit_test(each_group_has_each_message_once),
         cmocka_unit_test(what_a_consumer_leaves_goes_to_another),

@@ -1,9 +1,10 @@
 /*
- * A ring as a message log, by threads: producers and consumers that block, with consumers that leave, reject and come
+ * Message logs by threads, a ring and a directory: producers and consumers that block, with consumers that leave, reject and come
  * again. Each message is acknowledged once by each group; the first deliveries of a producer's messages to a consumer
  * are in order.
  */
-#include "testing.h"
+#define _GNU_SOURCE
+#include "log_directory.h"
 
 #include <bide/bide.h>
 #include <bide/message_log.h>
@@ -134,17 +135,13 @@ static void *serve(void *argument)
     return NULL;
 }
 
-static void threads_lose_nothing(void **state)
+static void lose_nothing(const char *url, uint32_t count)
 {
-    (void)state;
-    struct shared shared = {.seed = testing_seed(), .count = rounds_of(4000)};
+    struct shared shared = {.seed = testing_seed(), .count = count};
     struct worker producers[PRODUCERS], members[GROUPS * MEMBERS];
     bide_log_operation operation;
-    if (shared.count < 100)
-        shared.count = 100;
     uint32_t all = PRODUCERS * shared.count;
-    assert_int_equal(
-        bide_sync_wait(bide_log_open(&operation, &shared.log, "ring:?window=8&size=8")), 0);
+    assert_int_equal(bide_sync_wait(bide_log_open(&operation, &shared.log, url)), 0);
     assert_int_equal(bide_log_window(shared.log), WINDOW);
     for (int g = 0; g < GROUPS; g++) {
         /* (a group is there before the first message) */
@@ -180,8 +177,31 @@ static void threads_lose_nothing(void **state)
     bide_log_destroy(shared.log);
 }
 
+static void threads_lose_nothing_of_a_ring(void **state)
+{
+    (void)state;
+    uint32_t count = rounds_of(4000);
+    lose_nothing("ring:?window=8&size=8", count < 100 ? 100 : count);
+}
+
+static void threads_lose_nothing_of_a_directory(void **state)
+{
+    (void)state;
+    struct log_directory directory;
+    char url[160];
+    uint32_t count = rounds_of(400);
+    log_directory_make(&directory);
+    snprintf(url, sizeof url, "file://%s?window=8&size=8&segment=4096&level=stored",
+             directory.path);
+    lose_nothing(url, count < 50 ? 50 : count);
+    log_directory_remove(&directory);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(threads_lose_nothing)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(threads_lose_nothing_of_a_ring),
+        cmocka_unit_test(threads_lose_nothing_of_a_directory),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,758 @@
+/*
+ * The engine "file": what is there after a restart; segments cut and changed at each byte; directories that are not a
+ * log's; retention; each call on a file failing in turn; a publisher that is killed.
+ */
+#define _GNU_SOURCE
+#include "log_directory.h"
+
+#include <bide/bide.h>
+#include <bide/message_log.h>
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+#include <sys/wait.h>
+
+#define MILLISECOND UINT64_C(1000000)
+#define SOON        (60000 * MILLISECOND)
+
+/* ---- Calls that fail ---- */
+
+static unsigned call_number, failing_call; /* 0: none */
+static int failing_error;
+static bool call_is_short;
+static bool call_syncs = true; /* false: nothing is synced, which takes the disk's time */
+
+static bool call_fails(void)
+{
+    call_number++;
+    if (call_number != failing_call)
+        return false;
+    errno = failing_error;
+    return true;
+}
+
+ssize_t __real_pwrite64(int descriptor, const void *data, size_t size, off_t offset);
+ssize_t __wrap_pwrite64(int descriptor, const void *data, size_t size, off_t offset);
+ssize_t __wrap_pwrite64(int descriptor, const void *data, size_t size, off_t offset)
+{
+    if (!call_fails())
+        return __real_pwrite64(descriptor, data, size, offset);
+    if (!call_is_short || size < 2)
+        return -1;
+    failing_call++; /* and the rest fails */
+    return __real_pwrite64(descriptor, data, size / 2, offset);
+}
+
+ssize_t __real_pread64(int descriptor, void *data, size_t size, off_t offset);
+ssize_t __wrap_pread64(int descriptor, void *data, size_t size, off_t offset);
+ssize_t __wrap_pread64(int descriptor, void *data, size_t size, off_t offset)
+{
+    if (call_fails())
+        return -1;
+    return __real_pread64(descriptor, data, call_is_short && size > 1 ? size / 2 : size, offset);
+}
+
+int __real_fdatasync(int descriptor);
+int __wrap_fdatasync(int descriptor);
+int __wrap_fdatasync(int descriptor)
+{
+    return call_fails() ? -1 : call_syncs ? __real_fdatasync(descriptor) : 0;
+}
+
+int __real_fsync(int descriptor);
+int __wrap_fsync(int descriptor);
+int __wrap_fsync(int descriptor)
+{
+    return call_fails() ? -1 : call_syncs ? __real_fsync(descriptor) : 0;
+}
+
+int __real_ftruncate64(int descriptor, off_t size);
+int __wrap_ftruncate64(int descriptor, off_t size);
+int __wrap_ftruncate64(int descriptor, off_t size)
+{
+    return call_fails() ? -1 : __real_ftruncate64(descriptor, size);
+}
+
+int __real_renameat(int a, const char *from, int b, const char *to);
+int __wrap_renameat(int a, const char *from, int b, const char *to);
+int __wrap_renameat(int a, const char *from, int b, const char *to)
+{
+    return call_fails() ? -1 : __real_renameat(a, from, b, to);
+}
+
+int __real_unlinkat(int descriptor, const char *path, int flags);
+int __wrap_unlinkat(int descriptor, const char *path, int flags);
+int __wrap_unlinkat(int descriptor, const char *path, int flags)
+{
+    return call_fails() ? -1 : __real_unlinkat(descriptor, path, flags);
+}
+
+/* ---- A log ---- */
+
+struct fixture {
+    bide_sim_loop loop;
+    struct log_directory directory;
+    bide_log *log;
+    bide_log_operation operation; /* the last one */
+};
+
+static int wait_for(struct fixture *it, bide_awaiter *awaiter)
+{
+    return bide_sim_loop_wait(&it->loop, awaiter);
+}
+
+static int open_log(struct fixture *it, const char *options)
+{
+    char url[256];
+    snprintf(url, sizeof url, "file://%s%s", it->directory.path, options);
+    return wait_for(it, bide_log_open(&it->operation, &it->log, url));
+}
+
+static void close_log(struct fixture *it)
+{
+    bide_log_close(it->log);
+    bide_log_destroy(it->log);
+    it->log = NULL;
+}
+
+static void begin(struct fixture *it)
+{
+    failing_call = 0;
+    call_is_short = false;
+    call_syncs = false;
+    bide_sim_loop_init(&it->loop, 1);
+    log_directory_make(&it->directory);
+}
+
+static void end(struct fixture *it)
+{
+    bide_sim_loop_destroy(&it->loop);
+    log_directory_remove(&it->directory);
+}
+
+static int publish(struct fixture *it, const void *data, size_t size)
+{
+    bide_log_message message = {.data = data, .size = size};
+    return wait_for(it, bide_log_publish(&it->operation, it->log, &message, 1));
+}
+
+static void publish_letters(struct fixture *it, const char *letters)
+{
+    for (; *letters != '\0'; letters++)
+        assert_int_equal(publish(it, letters, 1), 0);
+}
+
+static int subscribe(struct fixture *it, bide_log_consumer *consumer, const char *group)
+{
+    const bide_log_consumer_options options = {.group = group};
+    return wait_for(it, bide_log_subscribe(&it->operation, consumer, it->log, &options));
+}
+
+static int read_some(struct fixture *it, bide_log_consumer *consumer, bide_log_message *messages,
+                     uint32_t max)
+{
+    bide_with_deadline_operation limited;
+    return wait_for(it, bide_with_timeout(&limited, SOON,
+                                          bide_log_read(&it->operation, consumer, messages, max)));
+}
+
+/* The first bytes of the messages that a group still has; its consumer leaves without acknowledging. */
+static void expect_left(struct fixture *it, const char *group, const char *letters)
+{
+    bide_log_consumer consumer;
+    bide_log_message messages[32];
+    char text[33] = "";
+    assert_int_equal(subscribe(it, &consumer, group), 0);
+    int status = read_some(it, &consumer, messages, 32);
+    for (uint32_t i = 0; status == 0 && i < it->operation.count; i++)
+        text[i] = *(const char *)messages[i].data;
+    assert_string_equal(text, letters);
+    assert_int_equal(status, *letters != '\0' ? 0 : -ETIMEDOUT);
+    bide_log_unsubscribe(&consumer);
+}
+
+/* ---- Files ---- */
+
+static char *path_of(const struct fixture *it, const char *name, char *path)
+{
+    snprintf(path, 200, "%s/%s", it->directory.path, name);
+    return path;
+}
+
+static size_t load(const struct fixture *it, const char *name, uint8_t *bytes, size_t size)
+{
+    char path[200];
+    FILE *file = fopen(path_of(it, name, path), "rb");
+    assert_non_null(file);
+    size_t count = fread(bytes, 1, size, file);
+    fclose(file);
+    return count;
+}
+
+static void store(const struct fixture *it, const char *name, const uint8_t *bytes, size_t size)
+{
+    char path[200];
+    FILE *file = fopen(path_of(it, name, path), "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(bytes, 1, size, file), size);
+    assert_int_equal(fclose(file), 0);
+}
+
+static bool exists(const struct fixture *it, const char *name)
+{
+    char path[200];
+    struct stat about;
+    return lstat(path_of(it, name, path), &about) == 0;
+}
+
+static void discard(const struct fixture *it, const char *name)
+{
+    char path[200];
+    assert_int_equal(unlink(path_of(it, name, path)), 0);
+}
+
+#define SEGMENT "00000000000000000001.log"
+
+/* ---- Restarts ---- */
+
+static void messages_and_groups_are_there_after_a_restart(void **state)
+{
+    (void)state;
+    static const char *const options[] = {"", "?level=stored", "?segment=4096", "?level=sent"};
+    for (int o = 0; o < 4; o++) {
+        struct fixture it;
+        bide_log_consumer consumer;
+        bide_log_message messages[8];
+        struct stat about;
+        char path[200];
+        begin(&it);
+        call_syncs = true;
+        assert_int_equal(open_log(&it, options[o]), 0);
+        assert_string_equal(it.operation.problem, "");
+        publish_letters(&it, "abcdef");
+        assert_int_equal(subscribe(&it, &consumer, "g"), 0);
+        assert_int_equal(read_some(&it, &consumer, messages, 5), 0);
+        assert_int_equal(it.operation.count, 5);
+        bide_log_message done[3] = {messages[0], messages[2], messages[3]}; /* not b */
+        assert_int_equal(wait_for(&it, bide_log_acknowledge(&it.operation, &consumer, done, 3)), 0);
+        bide_log_unsubscribe(&consumer);
+        assert_int_equal(subscribe(&it, &consumer, "gone"), 0);
+        bide_log_unsubscribe(&consumer);
+        assert_int_equal(bide_log_remove_group(it.log, "gone"), 0);
+        close_log(&it);
+
+        static const char *const files[] = {"bide-log", "groups", SEGMENT};
+        for (int i = 0; i < 3; i++) {
+            assert_int_equal(stat(path_of(&it, files[i], path), &about), 0);
+            assert_int_equal(about.st_mode & 0777, 0600);
+        }
+        assert_int_equal(open_log(&it, options[o]), 0);
+        uint64_t lag;
+        assert_int_equal(bide_log_lag(it.log, "g", &lag), 0);
+        assert_int_equal(lag, 5);
+        assert_int_equal(bide_log_lag(it.log, "gone", &lag), -ENOENT);
+        expect_left(&it, "g", "bef");
+        expect_left(&it, NULL, "abcdef");
+        publish_letters(&it, "h");
+        assert_int_equal(it.operation.uncertain, false);
+        expect_left(&it, "g", "befh");
+        close_log(&it);
+        end(&it);
+    }
+}
+
+static void a_large_log_is_read_from_any_place(void **state)
+{
+    (void)state;
+    struct fixture it;
+    static uint32_t data[2000];
+    uint64_t random = testing_seed();
+    begin(&it);
+    assert_int_equal(open_log(&it, "?level=stored&segment=4096&size=8000"), 0);
+    enum { COUNT = 100 };
+    bide_log_position at[COUNT];
+    for (uint32_t i = 0; i < COUNT; i++) {
+        data[0] = i;
+        bide_log_message message = {.data = data,
+                                    .size = 4 + (size_t)(testing_random(&random) % 7000)};
+        assert_int_equal(wait_for(&it, bide_log_publish(&it.operation, it.log, &message, 1)), 0);
+        at[i] = message.published;
+    }
+    assert_false(exists(&it, "00000000000000000101.log"));
+    for (int round = 0; round < 50; round++) {
+        if (round == 25) {
+            close_log(&it);
+            assert_int_equal(open_log(&it, "?level=stored&segment=4096&size=8000"), 0);
+        }
+        uint32_t from = (uint32_t)(testing_random(&random) % COUNT), number;
+        const bide_log_consumer_options options = {.from = BIDE_LOG_FROM_POSITION,
+                                                   .position = at[from]};
+        bide_log_consumer consumer;
+        bide_log_message messages[8];
+        assert_int_equal(
+            wait_for(&it, bide_log_subscribe(&it.operation, &consumer, it.log, &options)), 0);
+        int status = read_some(&it, &consumer, messages, 8);
+        assert_int_equal(status, from == COUNT - 1 ? -ETIMEDOUT : 0);
+        assert_int_equal(it.operation.count, COUNT - 1 - from < 8 ? COUNT - 1 - from : 8);
+        for (uint32_t i = 0; i < it.operation.count; i++) {
+            memcpy(&number, messages[i].data, sizeof number);
+            assert_int_equal(number, from + 1 + i);
+        }
+        bide_log_unsubscribe(&consumer);
+    }
+    close_log(&it);
+    end(&it);
+}
+
+static void old_segments_are_removed(void **state)
+{
+    (void)state;
+    struct fixture it;
+    static char data[1000];
+    bide_log_consumer slow, own;
+    bide_log_message messages[4], more[4];
+    begin(&it);
+    assert_int_equal(open_log(&it, "?level=stored&segment=4096&retain=8192&window=8"), 0);
+    assert_int_equal(subscribe(&it, &slow, "slow"), 0);
+    for (char i = 0; i < 40; i++) {
+        data[0] = i;
+        assert_int_equal(publish(&it, data, sizeof data), 0);
+        if (i == 4)
+            assert_int_equal(read_some(&it, &slow, messages, 3), 0);
+    }
+    assert_false(exists(&it, SEGMENT));
+    assert_int_equal(((const char *)messages[2].data)[0], 2); /* still the consumer's */
+    assert_int_equal(wait_for(&it, bide_log_reject(&it.operation, &slow, &messages[2], 1, 0)), 0);
+    assert_int_equal(wait_for(&it, bide_log_acknowledge(&it.operation, &slow, messages, 2)), 0);
+    assert_int_equal(read_some(&it, &slow, more, 1), 0); /* the third is gone */
+    assert_true(((const char *)more[0].data)[0] > 20);
+    assert_int_equal(more[0].deliveries, 1);
+    bide_log_unsubscribe(&slow);
+    uint8_t first = (uint8_t)more[0].position.low_;
+    close_log(&it);
+    assert_int_equal(open_log(&it, "?level=stored"), 0);
+    assert_int_equal(subscribe(&it, &own, NULL), 0);
+    assert_int_equal(read_some(&it, &own, more, 1), 0);
+    assert_int_equal(more[0].position.low_, first);
+    bide_log_unsubscribe(&own);
+    close_log(&it);
+    end(&it);
+}
+
+/* ---- Damage ---- */
+
+static const char damaged_letters[] = "abcdefgh";
+
+/* The number of whole messages in the first `size` bytes; message i has 40 bytes and i + 1 of data. */
+static uint32_t whole_before(size_t size)
+{
+    uint32_t count = 0;
+    size_t at = 64;
+    while (count < 8 && at + 40 + count + 1 <= size)
+        at += 40 + ++count;
+    return count;
+}
+
+/* The file is as it is, or the rest behind its last record is beside it. */
+static void damaged_segment_is_read(struct fixture *it, const uint8_t *bytes, size_t size,
+                                    size_t damaged)
+{
+    static uint8_t found[1000];
+    char letters[10] = "", kept[100];
+    store(it, SEGMENT, bytes, size);
+    int status = open_log(it, "?level=stored");
+    if (damaged < 64) {
+        assert_int_equal(status,
+                         size < 64 || damaged < 8 || damaged >= 12 ? -EBADMSG : -EPROTONOSUPPORT);
+        assert_non_null(strstr(it->operation.problem, SEGMENT));
+        assert_int_equal(load(it, SEGMENT, found, sizeof found), size);
+        assert_memory_equal(found, bytes, size);
+        return;
+    }
+    assert_int_equal(status, 0);
+    uint32_t count = whole_before(damaged);
+    size_t whole = 64;
+    for (uint32_t i = 0; i < count; i++)
+        whole += 40 + i + 1;
+    memcpy(letters, damaged_letters, count);
+    snprintf(kept, sizeof kept, "torn-" SEGMENT "-%zu.0", whole);
+    if (whole == size) {
+        assert_string_equal(it->operation.problem, "");
+        assert_false(exists(it, kept));
+    } else {
+        assert_non_null(strstr(it->operation.problem, kept));
+        assert_int_equal(load(it, kept, found, sizeof found), size - whole);
+        assert_memory_equal(found, bytes + whole, size - whole);
+        discard(it, kept);
+    }
+    expect_left(it, NULL, letters);
+    letters[count] = 'z';
+    publish_letters(it, "z");
+    expect_left(it, NULL, letters);
+    close_log(it);
+    assert_int_equal(open_log(it, "?level=stored"), 0);
+    assert_string_equal(it->operation.problem, "");
+    expect_left(it, NULL, letters);
+    close_log(it);
+}
+
+static void a_segment_is_cut_and_changed_at_each_byte(void **state)
+{
+    (void)state;
+    struct fixture it;
+    static uint8_t bytes[1000], changed[1000];
+    uint64_t random = testing_seed();
+    begin(&it);
+    assert_int_equal(open_log(&it, ""), 0);
+    for (size_t i = 0; i < 8; i++) {
+        char data[8];
+        memset(data, damaged_letters[i], sizeof data);
+        assert_int_equal(publish(&it, data, i + 1), 0);
+    }
+    close_log(&it);
+    size_t size = load(&it, SEGMENT, bytes, sizeof bytes);
+    assert_int_equal(whole_before(size), 8);
+    assert_int_equal(whole_before(size - 1), 7);
+    for (size_t cut = 0; cut <= size; cut++)
+        damaged_segment_is_read(&it, bytes, cut, cut < 64 ? 0 : cut);
+    for (size_t at = 0; at < size; at++) {
+        memcpy(changed, bytes, size);
+        changed[at] ^= (uint8_t)(1 + testing_random(&random) % 255);
+        damaged_segment_is_read(&it, changed, size, at);
+    }
+    end(&it);
+}
+
+/* A group that is damaged is where it was before, or earlier: nothing that it has not done is passed over. */
+static void a_groups_file_is_cut_and_changed_at_each_byte(void **state)
+{
+    (void)state;
+    struct fixture it;
+    static uint8_t bytes[1000], changed[1000], found[1000];
+    uint64_t random = testing_seed();
+    bide_log_consumer consumer;
+    bide_log_message messages[4];
+    begin(&it);
+    assert_int_equal(open_log(&it, "?level=stored"), 0);
+    publish_letters(&it, "abcd");
+    assert_int_equal(subscribe(&it, &consumer, "g"), 0);
+    assert_int_equal(read_some(&it, &consumer, messages, 4), 0);
+    for (int i = 2; i >= 0; i--)
+        assert_int_equal(
+            wait_for(&it, bide_log_acknowledge(&it.operation, &consumer, &messages[i], 1)), 0);
+    bide_log_unsubscribe(&consumer);
+    close_log(&it);
+    size_t size = load(&it, "groups", bytes, sizeof bytes);
+    /* a header; the group as it began; c, b and c, and all three are done */
+    const size_t ends[] = {64, 64 + 29, 64 + 29 + 37, 64 + 29 + 37 + 37, 64 + 29 + 37 + 37 + 29};
+    static const char *const left[] = {"abcd", "abcd", "abd", "ad", "d"};
+    assert_int_equal(size, ends[4]);
+    for (size_t i = 0; i < 2 * size; i++) {
+        size_t cut = i < size ? i : size, damaged = i < size ? i : i - size;
+        memcpy(changed, bytes, cut);
+        if (i >= size)
+            changed[damaged] ^= (uint8_t)(1 + testing_random(&random) % 255);
+        store(&it, "groups", changed, cut);
+        int status = open_log(&it, "?level=stored");
+        if (damaged < 64) {
+            assert_true(status == -EBADMSG || status == -EPROTONOSUPPORT);
+            assert_non_null(strstr(it.operation.problem, "groups"));
+            assert_int_equal(load(&it, "groups", found, sizeof found), cut);
+            assert_memory_equal(found, changed, cut);
+            continue;
+        }
+        assert_int_equal(status, 0);
+        int whole = 0;
+        while (whole < 4 && ends[whole + 1] <= damaged)
+            whole++;
+        char kept[100];
+        snprintf(kept, sizeof kept, "torn-groups-%zu.0", ends[whole]);
+        assert_true(exists(&it, kept) == (cut != ends[whole]));
+        if (cut != ends[whole])
+            discard(&it, kept);
+        expect_left(&it, "g", left[whole]);
+        close_log(&it);
+    }
+    end(&it);
+}
+
+/* ---- Directories of others ---- */
+
+static void what_is_not_a_log_is_left_alone(void **state)
+{
+    (void)state;
+    struct fixture it;
+    static uint8_t bytes[200], header[64];
+    char path[240], other[200];
+    begin(&it);
+
+    /* a directory with something else */
+    assert_int_equal(mkdir(it.directory.path, 0755), 0);
+    store(&it, "notes", (const uint8_t *)"mine", 4);
+    assert_int_equal(open_log(&it, ""), -EEXIST);
+    assert_non_null(strstr(it.operation.problem, "not a message log"));
+    assert_false(exists(&it, "bide-log"));
+    assert_int_equal(load(&it, "notes", bytes, sizeof bytes), 4);
+
+    /* a file of the signature's name, with something else in it, or none of it; or a link */
+    store(&it, "bide-log", (const uint8_t *)"mine", 4);
+    assert_int_equal(open_log(&it, ""), -EBADMSG);
+    assert_non_null(strstr(it.operation.problem, "not a message log"));
+    assert_int_equal(load(&it, "bide-log", bytes, sizeof bytes), 4);
+    store(&it, "bide-log", bytes, 0);
+    assert_int_equal(open_log(&it, ""), -EBADMSG);
+    assert_int_equal(load(&it, "bide-log", bytes, sizeof bytes), 0);
+    discard(&it, "bide-log");
+    snprintf(other, sizeof other, "%s/notes", it.directory.path);
+    assert_int_equal(symlink(other, path_of(&it, "bide-log", path)), 0);
+    assert_int_equal(open_log(&it, ""), -ELOOP);
+    discard(&it, "bide-log");
+    discard(&it, "notes");
+
+    /* a making that was cut short is completed; then a link to the directory is not followed */
+    store(&it, "bide-log", bytes, 0);
+    assert_int_equal(open_log(&it, ""), 0);
+    publish_letters(&it, "a");
+    close_log(&it);
+    snprintf(other, sizeof other, "%s/link", it.directory.root);
+    assert_int_equal(symlink(it.directory.path, other), 0);
+    snprintf(path, sizeof path, "file://%s", other);
+    int status = wait_for(&it, bide_log_open(&it.operation, &it.log, path));
+    assert_true(status == -ELOOP || status == -ENOTDIR);
+    assert_int_equal(unlink(other), 0);
+
+    /* another version; and a segment, or what is being made, that is not the log's */
+    assert_int_equal(load(&it, "bide-log", header, sizeof header), 64);
+    memcpy(bytes, header, 64);
+    bytes[8]++;
+    store(&it, "bide-log", bytes, 64);
+    assert_int_equal(open_log(&it, ""), -EPROTONOSUPPORT);
+    assert_non_null(strstr(it.operation.problem, "version"));
+    store(&it, "bide-log", header, 64);
+    store(&it, "00000000000000000002.log", (const uint8_t *)"mine", 4);
+    assert_int_equal(open_log(&it, ""), -EBADMSG);
+    assert_non_null(strstr(it.operation.problem, "2.log"));
+    discard(&it, "00000000000000000002.log");
+    store(&it, "segment.new", (const uint8_t *)"mine", 4);
+    assert_int_equal(open_log(&it, ""), -EEXIST);
+    assert_int_equal(load(&it, "segment.new", bytes, sizeof bytes), 4);
+    store(&it, "segment.new", header, 17); /* as a making that was cut short leaves it */
+    assert_int_equal(open_log(&it, ""), 0);
+    assert_false(exists(&it, "segment.new"));
+
+    /* it is the process's: others are refused, and handles of the process share it */
+    bide_log *first = it.log;
+    assert_int_equal(open_log(&it, "?window=2"), -EEXIST);
+    assert_int_equal(open_log(&it, "?segment=5000"), -EEXIST);
+    assert_int_equal(open_log(&it, ""), 0);
+    close_log(&it);
+    pid_t child = fork();
+    if (child == 0)
+        _exit(open_log(&it, "") == -EBUSY ? 0 : 1);
+    int ended;
+    assert_int_equal(waitpid(child, &ended, 0), child);
+    assert_true(WIFEXITED(ended) && WEXITSTATUS(ended) == 0);
+    it.log = first;
+    expect_left(&it, NULL, "a");
+    close_log(&it);
+    end(&it);
+}
+
+/* ---- Calls that fail, each in turn ---- */
+
+struct outcome {
+    char published[32]; /* ended with 0 */
+    char refused[32];   /* did not happen */
+    bool opened;
+    uint32_t acknowledged; /* of the first messages */
+    uint32_t uncertain;    /* acknowledged with an error, so it may have been stored */
+};
+
+static void use(struct fixture *it, struct outcome *outcome)
+{
+    bide_log_consumer consumer;
+    bide_log_message messages[4];
+    static char data[1500];
+    size_t published = 0, refused = 0;
+    if (open_log(it, "?segment=4096&retain=1000000&size=2000") < 0) {
+        assert_null(it->log);
+        assert_true(it->operation.problem[0] != '\0');
+        return;
+    }
+    outcome->opened = true;
+    for (char letter = 'a'; letter < 'g'; letter++) {
+        data[0] = letter;
+        int status = publish(it, data, sizeof data);
+        if (status == 0)
+            outcome->published[published++] = letter;
+        else if (!it->operation.uncertain)
+            outcome->refused[refused++] = letter;
+        assert_true(status <= 0);
+    }
+    if (subscribe(it, &consumer, "g") == 0) {
+        int status = read_some(it, &consumer, messages, 2);
+        if (status == 0) {
+            uint32_t count = it->operation.count;
+            status = wait_for(it, bide_log_acknowledge(&it->operation, &consumer, messages, count));
+            outcome->acknowledged = status == 0 ? count : 0;
+            outcome->uncertain = status == 0 ? 0 : count;
+        }
+        bide_log_unsubscribe(&consumer);
+    } else {
+        assert_null(consumer.group);
+    }
+    close_log(it);
+}
+
+/* What was published is there, in its order, and what did not happen is not. */
+static void check_outcome(struct fixture *it, const struct outcome *outcome)
+{
+    bide_log_consumer consumer;
+    bide_log_message messages[32];
+    char text[33] = "", *at = text;
+    assert_int_equal(open_log(it, "?size=2000"), 0);
+    assert_int_equal(subscribe(it, &consumer, NULL), 0);
+    int status = read_some(it, &consumer, messages, 32);
+    assert_true(status == 0 || status == -ETIMEDOUT);
+    uint32_t count = status == 0 ? it->operation.count : 0;
+    for (uint32_t i = 0; i < count; i++) {
+        assert_int_equal(messages[i].size, 1500);
+        text[i] = *(const char *)messages[i].data;
+    }
+    bide_log_unsubscribe(&consumer);
+    for (const char *letter = outcome->published; *letter != '\0'; letter++) {
+        at = strchr(at, *letter);
+        assert_non_null(at);
+    }
+    for (const char *letter = outcome->refused; *letter != '\0'; letter++)
+        assert_null(strchr(text, *letter));
+    uint64_t lag, expected = strlen(text) - outcome->acknowledged;
+    if (bide_log_lag(it->log, "g", &lag) == 0 && lag == expected - outcome->uncertain)
+        expect_left(it, "g", text + outcome->acknowledged + outcome->uncertain);
+    else
+        expect_left(it, "g", text + outcome->acknowledged);
+    publish_letters(it, "z");
+    close_log(it);
+}
+
+static void each_call_may_fail(void **state)
+{
+    (void)state;
+    static const struct {
+        int error;
+        bool is_short;
+    } ways[] = {{EIO, false}, {ENOSPC, true}};
+    for (int way = 0; way < 2; way++) {
+        unsigned calls = UINT32_MAX;
+        for (unsigned n = 1; n <= calls; n++) {
+            struct fixture it;
+            struct outcome outcome = {.opened = false};
+            begin(&it);
+            call_is_short = ways[way].is_short;
+            failing_error = ways[way].error;
+            call_number = 0;
+            failing_call = n;
+            use(&it, &outcome);
+            if (call_number < failing_call)
+                calls = n;
+            failing_call = 0;
+            call_is_short = false;
+            if (calls == n)
+                assert_string_equal(outcome.published, "abcdef");
+            check_outcome(&it, &outcome);
+            end(&it);
+        }
+        assert_true(calls > 20);
+    }
+}
+
+/* ---- A publisher that is killed ---- */
+
+static void publish_until_killed(struct fixture *it, int report, uint64_t random)
+{
+    for (uint32_t number = 0; open_log(it, "?level=stored&segment=8192") == 0;) {
+        for (int i = 0; i < 20; i++) {
+            bide_log_message batch[4];
+            static uint32_t data[4][100];
+            uint32_t count = 1 + (uint32_t)(testing_random(&random) % 4);
+            for (uint32_t k = 0; k < count; k++) {
+                data[k][0] = number + k;
+                batch[k] = (bide_log_message){.data = data[k],
+                                              .size = 4 + (size_t)(testing_random(&random) % 396)};
+            }
+            if (wait_for(it, bide_log_publish(&it->operation, it->log, batch, count)) != 0)
+                _exit(1);
+            number += count;
+            if (write(report, &number, sizeof number) != sizeof number)
+                _exit(1);
+        }
+        close_log(it);
+    }
+    _exit(1);
+}
+
+static void what_a_killed_publisher_has_published_is_there(void **state)
+{
+    (void)state;
+    uint64_t random = testing_seed();
+    uint32_t rounds = rounds_of(16);
+    for (uint32_t round = 0; round < rounds; round++) {
+        struct fixture it;
+        int ends[2], ended;
+        uint32_t published = 0, found = 0, reports = (uint32_t)(testing_random(&random) % 60);
+        begin(&it);
+        assert_int_equal(pipe(ends), 0);
+        uint64_t seed = testing_random(&random);
+        pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0) {
+            close(ends[0]);
+            publish_until_killed(&it, ends[1], seed);
+        }
+        close(ends[1]);
+        for (uint32_t i = 0; i <= reports; i++)
+            assert_int_equal(read(ends[0], &published, sizeof published), sizeof published);
+        assert_int_equal(kill(child, SIGKILL), 0);
+        assert_int_equal(waitpid(child, &ended, 0), child);
+        assert_true(WIFSIGNALED(ended));
+        while (read(ends[0], &published, sizeof published) == sizeof published)
+            ;
+        close(ends[0]);
+
+        bide_log_consumer consumer;
+        bide_log_message messages[64];
+        assert_int_equal(open_log(&it, "?level=stored"), 0);
+        assert_int_equal(subscribe(&it, &consumer, "g"), 0);
+        while (read_some(&it, &consumer, messages, 64) == 0) {
+            uint32_t count = it.operation.count;
+            for (uint32_t i = 0; i < count; i++) {
+                uint32_t number;
+                memcpy(&number, messages[i].data, sizeof number);
+                assert_int_equal(number, found++);
+            }
+            assert_int_equal(
+                wait_for(&it, bide_log_acknowledge(&it.operation, &consumer, messages, count)), 0);
+        }
+        assert_true(found >= published && found <= published + 4);
+        bide_log_unsubscribe(&consumer);
+        close_log(&it);
+        end(&it);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(messages_and_groups_are_there_after_a_restart),
+        cmocka_unit_test(a_large_log_is_read_from_any_place),
+        cmocka_unit_test(old_segments_are_removed),
+        cmocka_unit_test(a_segment_is_cut_and_changed_at_each_byte),
+        cmocka_unit_test(a_groups_file_is_cut_and_changed_at_each_byte),
+        cmocka_unit_test(what_is_not_a_log_is_left_alone),
+        cmocka_unit_test(each_call_may_fail),
+        cmocka_unit_test(what_a_killed_publisher_has_published_is_there),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

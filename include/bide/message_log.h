@@ -181,8 +181,8 @@ typedef struct bide_log_consumer {
 typedef struct bide_log_commit_ {
     bide_task task;
     bide_log *log;
-    struct log_batch *batch; /* or NULL */
-    uint32_t first;          /* the place in the batch of the first message */
+    struct bide_log_batch_ *batch; /* or NULL */
+    uint32_t first;                /* the place in the batch of the first message */
     bool leads;
     bide_blocking *threads;
     bide_blocking_call call;

@@ -205,7 +205,7 @@ static void log_file_detach(bide_log *log)
 
 /* ---- Commit ---- */
 
-static int log_file_encode(struct log_batch *batch, const bide_log_message *messages,
+static int log_file_encode(struct bide_log_batch_ *batch, const bide_log_message *messages,
                            uint32_t count)
 {
     size_t size = batch->size;
@@ -253,7 +253,7 @@ static void log_file_retain(struct log_file *file)
 }
 
 /* Writes the batch's records to the newest segment; what may be there after an error is cut off. */
-static int log_file_write(struct log_file *file, struct log_batch *batch, uint64_t now)
+static int log_file_write(struct log_file *file, struct bide_log_batch_ *batch, uint64_t now)
 {
     struct log_file_segment *newest = &file->segments[file->segment_count - 1];
     int status = 0;
@@ -289,7 +289,8 @@ static int log_file_write(struct log_file *file, struct log_batch *batch, uint64
     return 0;
 }
 
-static int log_file_publish(struct log_file *file, struct log_batch *batch, uint64_t *last_time)
+static int log_file_publish(struct log_file *file, struct bide_log_batch_ *batch,
+                            uint64_t *last_time)
 {
     uint64_t now = bide_log_clock_();
     if (now < *last_time) /* times do not decrease: replay from a time depends on it */
@@ -378,7 +379,7 @@ static void log_file_commit(bide_log *log)
     struct log_state *state = &file->state;
     struct log_file_change change = {0};
     lock_take(&state->lock);
-    struct log_batch *batch = state->pending;
+    struct bide_log_batch_ *batch = state->pending;
     state->pending = NULL;
     uint64_t last_time = state->last_time;
     if (batch != NULL) {

@@ -121,8 +121,8 @@ int bide_log_record_read_(struct log_file_reader *reader, uint64_t offset, uint6
 size_t bide_log_record_body_(const struct log_file_record *record);
 
 /*
- * 1: *body has the bytes of the record, allocated; 0: they are not what was written, or are behind
- * `file_size`; or a negative errno.
+ * 1: *body has the bytes of the record, allocated, or they were checked if `body` is NULL; 0: they
+ * are not what was written, or are behind `file_size`; or a negative errno.
  */
 int bide_log_record_load_(struct log_file_reader *reader, uint64_t offset,
                           const struct log_file_record *record, uint64_t file_size, uint8_t **body);

@@ -141,25 +141,33 @@ int bide_log_record_load_(struct log_file_reader *reader, uint64_t offset,
     size_t size = bide_log_record_body_(record);
     uint64_t from = offset + LOG_FILE_RECORD;
     const uint8_t *at = NULL;
-    *body = NULL;
+    if (body != NULL)
+        *body = NULL;
     if (size > file_size || from > file_size - size)
         return 0;
-    uint8_t *bytes = malloc(size != 0 ? size : 1);
-    if (bytes == NULL)
-        return -ENOMEM;
+    bool is_large = size > sizeof reader->bytes;
+    uint8_t *bytes = NULL;
     int status = 1;
-    if (size > sizeof reader->bytes)
+    if (is_large || body != NULL) {
+        bytes = malloc(size != 0 ? size : 1);
+        if (bytes == NULL)
+            return -ENOMEM;
+        at = bytes;
+    }
+    if (is_large)
         status = bide_log_read_all_(reader->descriptor, bytes, size, from);
-    else if (size != 0)
+    else
         status = bide_log_reader_get_(reader, from, size, &at);
-    if (status == 1 && at != NULL)
-        memcpy(bytes, at, size);
-    if (status == 1 && bide_log_crc_(bytes, size) == record->body_crc) {
+    if (status == 1 && bide_log_crc_(at, size) != record->body_crc)
+        status = 0;
+    if (status == 1 && body != NULL) {
+        if (!is_large)
+            memcpy(bytes, at, size);
         *body = bytes;
         return 1;
     }
     free(bytes);
-    return status < 0 ? status : 0;
+    return status;
 }
 
 void bide_log_record_write_(uint8_t *out, const bide_log_message *message)

@@ -58,20 +58,24 @@ static int log_group_restore(struct log_file *file, const uint8_t *record)
         at += bide_log_get_(run + 8 * i, 4) + bide_log_get_(run + 8 * i + 4, 4);
     if (at - acknowledged - 1 > BIDE_LOG_WINDOW_MAX)
         return -EBADMSG;
-    struct bide_log_group_ *group = bide_log_group_create_(
-        name, state->window, (uint32_t)(at - acknowledged - 1), acknowledged);
-    if (group == NULL)
-        return -ENOMEM;
-    for (uint32_t i = 0; i < runs; i++)
-        bide_log_group_restore_(group, (uint32_t)bide_log_get_(run + 8 * i, 4),
-                                (uint32_t)bide_log_get_(run + 8 * i + 4, 4));
     struct bide_log_group_ **link = &state->groups;
     while (*link != NULL && strcmp((*link)->name, name) != 0)
         link = &(*link)->following;
-    group->following = *link != NULL ? (*link)->following : NULL;
-    if (*link != NULL)
+    struct bide_log_group_ *group = *link;
+    if (group == NULL || group->mask < at - acknowledged - 1) {
+        group = bide_log_group_create_(name, state->window, (uint32_t)(at - acknowledged), 0);
+        if (group == NULL)
+            return -ENOMEM;
+        group->following = *link != NULL ? (*link)->following : NULL;
         bide_log_group_destroy_(*link);
-    *link = group;
+        *link = group;
+    }
+    group->acknowledged = acknowledged;
+    group->next = acknowledged + 1;
+    group->rejected = 0;
+    for (uint32_t i = 0; i < runs; i++)
+        bide_log_group_restore_(group, (uint32_t)bide_log_get_(run + 8 * i, 4),
+                                (uint32_t)bide_log_get_(run + 8 * i + 4, 4));
     return 0;
 }
 

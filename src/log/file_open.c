@@ -269,11 +269,9 @@ static int log_segment_scan(struct log_file *file, const struct log_file_segment
     reader->offset = reader->count = 0;
     if (status >= 0) {
         for (;;) {
-            uint8_t *body = NULL;
             status = bide_log_record_read_(reader, *end, segment->base + *count, &record);
             if (status == 1)
-                status = bide_log_record_load_(reader, *end, &record, size, &body);
-            free(body);
+                status = bide_log_record_load_(reader, *end, &record, size, NULL);
             if (status <= 0)
                 break;
             if (file->state.last_time < record.time)

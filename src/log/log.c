@@ -261,7 +261,8 @@ int bide_log_lag(bide_log *log, const char *group, uint64_t *count)
 
 /* ---- Batches: 5 ---- */
 
-struct log_batch *bide_log_batch_leave_(struct log_state *state, struct log_batch *batch)
+struct bide_log_batch_ *bide_log_batch_leave_(struct log_state *state,
+                                              struct bide_log_batch_ *batch)
 {
     if (--batch->members != 0)
         return NULL;
@@ -270,7 +271,7 @@ struct log_batch *bide_log_batch_leave_(struct log_state *state, struct log_batc
     return batch;
 }
 
-void bide_log_batch_free_(struct log_batch *batch)
+void bide_log_batch_free_(struct bide_log_batch_ *batch)
 {
     if (batch != NULL)
         free(batch->bytes);
@@ -283,7 +284,7 @@ static int log_batch_join(bide_log_operation *self, const bide_log_message *mess
 {
     bide_log *log = self->log;
     struct log_state *state = log->state;
-    struct log_batch *batch = state->pending;
+    struct bide_log_batch_ *batch = state->pending;
     if (batch == NULL)
         batch = calloc(1, sizeof *batch);
     if (batch == NULL)
@@ -462,7 +463,7 @@ static int log_publish_begin(bide_log_operation *self)
 static int log_publish_end(bide_log_operation *self, int status)
 {
     struct log_state *state = self->log->state;
-    struct log_batch *batch = self->commit.batch;
+    struct bide_log_batch_ *batch = self->commit.batch;
     self->commit.batch = NULL;
     log_lock(state);
     if (batch->is_done) {
@@ -672,7 +673,7 @@ static int log_group_changes(bide_log_operation *self, struct bide_log_group_ *g
 static int log_group_changed(bide_log_operation *self, int waited, int status)
 {
     struct log_state *state = self->log->state;
-    struct log_batch *batch = self->commit.batch;
+    struct bide_log_batch_ *batch = self->commit.batch;
     self->commit.batch = NULL;
     log_lock(state);
     int stored = batch->is_done ? batch->groups_status : waited;

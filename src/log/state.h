@@ -32,7 +32,7 @@
 struct log_engine;
 
 /* What is committed together. Under the state's lock, but for what the commit that took it uses. */
-struct log_batch {
+struct bide_log_batch_ {
     uint32_t members; /* operations that have joined, and the commit */
     uint32_t count;   /* messages */
     bool syncs;
@@ -55,7 +55,7 @@ struct log_state {
     uint64_t oldest;    /* the number of the oldest message that is kept, unless groups_hold */
     uint64_t last_time; /* of the newest message */
     struct bide_log_group_ *groups;
-    struct log_batch *pending; /* or NULL */
+    struct bide_log_batch_ *pending; /* or NULL */
     bool is_flushing;
     bool groups_are_removed; /* since the groups were stored */
     bide_notify flushed;
@@ -103,7 +103,7 @@ struct log_engine {
     uint64_t (*time_of)(bide_log *log, uint64_t number);
 
     /* Adds the messages to a batch, under the lock: 0 or -ENOMEM. */
-    int (*encode)(struct log_batch *batch, const bide_log_message *messages, uint32_t count);
+    int (*encode)(struct bide_log_batch_ *batch, const bide_log_message *messages, uint32_t count);
 
     /* Takes the batch that waits, and the groups that have changed, and stores both. */
     void (*commit)(bide_log *log);
@@ -124,8 +124,9 @@ extern const struct log_engine bide_log_ring_engine_, bide_log_file_engine_;
 int bide_log_threads_(bide_blocking **threads);
 
 /* One member less, under the lock. Returns the batch if it is to be freed, after the lock. */
-struct log_batch *bide_log_batch_leave_(struct log_state *state, struct log_batch *batch);
-void bide_log_batch_free_(struct log_batch *batch);
+struct bide_log_batch_ *bide_log_batch_leave_(struct log_state *state,
+                                              struct bide_log_batch_ *batch);
+void bide_log_batch_free_(struct bide_log_batch_ *batch);
 
 void bide_log_state_init_(struct log_state *state, uint32_t window, bool groups_hold);
 void bide_log_state_destroy_(struct log_state *state);

@@ -89,6 +89,14 @@ int __wrap_unlinkat(int descriptor, const char *path, int flags)
     return call_fails() ? -1 : __real_unlinkat(descriptor, path, flags);
 }
 
+/* (open files: of each of the log's own, and of the directory) */
+int __real_openat64(int descriptor, const char *path, int flags, ...);
+int __wrap_openat64(int descriptor, const char *path, int flags, ...);
+int __wrap_openat64(int descriptor, const char *path, int flags, ...)
+{
+    return call_fails() ? -1 : __real_openat64(descriptor, path, flags, 0600);
+}
+
 /* ---- A log ---- */
 
 struct fixture {
@@ -643,8 +651,8 @@ static void each_call_may_fail(void **state)
     static const struct {
         int error;
         bool is_short;
-    } ways[] = {{EIO, false}, {ENOSPC, true}};
-    for (int way = 0; way < 2; way++) {
+    } ways[] = {{EIO, false}, {ENOSPC, true}, {EMFILE, false}};
+    for (int way = 0; way < 3; way++) {
         unsigned calls = UINT32_MAX;
         for (unsigned n = 1; n <= calls; n++) {
             struct fixture it;

@@ -311,7 +311,8 @@ bide_awaiter *bide_log_reserve(bide_log_operation *operation, bide_log *log, uin
 
 /*
  * As bide_log_publish, in room that was claimed, also if the handle was closed since.
- * claim->count shrinks by `count` if it ends with 0.
+ * claim->count shrinks by `count` if it ends with 0, or is cancelled while its messages wait to be
+ * written with those of others: they keep their room until they are written.
  * Threads: the claim's holder's. Errors: -EINVAL (no message, more than the claim, or a header's
  * name), -EMSGSIZE and the system's (as bide_log_publish), -ECANCELED, -ETIMEDOUT. Suspends: never
  * for ring, otherwise as the engine does. Cancel-safe: as bide_log_publish. Progress: as

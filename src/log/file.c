@@ -406,6 +406,8 @@ static void log_file_commit(bide_log *log)
         batch->status = status;
         batch->groups_status = change.status;
         batch->is_done = true;
+        state->claimed -= batch->left;
+        batch->left = 0;
         batch = bide_log_batch_leave_(state, batch);
     }
     lock_free(&state->lock);

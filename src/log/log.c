@@ -168,7 +168,10 @@ bide_coroutine_of(log_open_type, log_open_body)
     }
     bide_return(status);
     bide_finally();
-    free(self->log);
+    if (self->log != NULL && self->log->state != NULL)
+        bide_log_destroy(self->log); /* 6: it is open, and the caller does not know */
+    else
+        free(self->log);
     self->log = NULL;
     bide_end();
 }
@@ -268,6 +271,8 @@ struct bide_log_batch_ *bide_log_batch_leave_(struct log_state *state,
         return NULL;
     if (state->pending == batch) /* nobody waits for it, and it is not written */
         state->pending = NULL;
+    state->claimed -= batch->left; /* 4 */
+    batch->left = 0;
     return batch;
 }
 
@@ -326,6 +331,7 @@ static void log_commit_led(bide_log_commit_ *self)
     state->is_flushing = false;
     log_unlock(state);
     bide_notify_all(&state->flushed);
+    bide_notify_all(&state->room); /* of publishes that did not wait for the end */
     bide_notify_all(&state->news);
 }
 
@@ -459,6 +465,15 @@ static int log_publish_begin(bide_log_operation *self)
     return status;
 }
 
+/* Frees the batch that bide_log_batch_leave_ has returned, or does nothing. */
+static void log_batch_ends(struct log_state *state, struct bide_log_batch_ *batch)
+{
+    if (batch == NULL)
+        return;
+    bide_log_batch_free_(batch);
+    bide_notify_all(&state->room);
+}
+
 /* The wait for its batch has ended, or was cut short; the status of the publish. */
 static int log_publish_end(bide_log_operation *self, int status)
 {
@@ -471,13 +486,18 @@ static int log_publish_end(bide_log_operation *self, int status)
         self->uncertain = batch->is_uncertain;
     } else {
         self->uncertain = batch->is_taken || batch->members > 1;
+        if (self->uncertain) { /* 4: the messages stay in the batch, and so does their room */
+            batch->left += self->claimed;
+            self->log->claims -= self->claimed;
+            self->claimed = 0;
+        }
     }
     for (uint32_t i = 0; status == 0 && i < self->wanted; i++)
         self->messages[i].published =
             (bide_log_position){.low_ = batch->first + self->commit.first + i};
     batch = bide_log_batch_leave_(state, batch);
     log_unlock(state);
-    bide_log_batch_free_(batch);
+    log_batch_ends(state, batch);
     self->count = status == 0 ? self->wanted : 0;
     return status;
 }
@@ -485,9 +505,9 @@ static int log_publish_end(bide_log_operation *self, int status)
 /* Returns what a publish has. */
 static void log_publish_leave(bide_log_operation *self)
 {
-    uint32_t claimed = self->claimed;
     if (self->commit.batch != NULL)
         (void)log_publish_end(self, -ECANCELED);
+    uint32_t claimed = self->claimed;
     self->claimed = 0;
     log_unclaim(self->log, claimed);
 }
@@ -679,10 +699,11 @@ static int log_group_changed(bide_log_operation *self, int waited, int status)
     int stored = batch->is_done ? batch->groups_status : waited;
     batch = bide_log_batch_leave_(state, batch);
     log_unlock(state);
-    bide_log_batch_free_(batch);
+    log_batch_ends(state, batch);
     return stored < 0 ? stored : status;
 }
 
+/* 1: the engine has to find a time for it first. */
 static int log_subscribe(bide_log_operation *self)
 {
     bide_log *log = self->log;
@@ -697,11 +718,15 @@ static int log_subscribe(bide_log_operation *self)
     if (created == NULL)
         return -ENOMEM;
     log_lock(state);
-    bool is_closed = log->is_closed;
-    if (!is_closed) {
-        struct bide_log_group_ **at =
-            options->group != NULL ? log_state_find(state, options->group) : &state->groups;
-        struct bide_log_group_ *group = options->group != NULL ? *at : NULL;
+    struct bide_log_group_ **at =
+        options->group != NULL ? log_state_find(state, options->group) : &state->groups;
+    struct bide_log_group_ *group = options->group != NULL ? *at : NULL;
+    if (log->is_closed) {
+        status = -EPIPE;
+    } else if (group == NULL && options->from == BIDE_LOG_FROM_TIME &&
+               log->engine->time_of == NULL) {
+        status = 1;
+    } else {
         if (group == NULL) {
             group = created;
             created = NULL;
@@ -717,7 +742,7 @@ static int log_subscribe(bide_log_operation *self)
     }
     log_unlock(state);
     bide_log_group_destroy_(created);
-    return is_closed ? -EPIPE : status;
+    return status;
 }
 
 static void log_subscribe_release(bide_frame *frame)
@@ -740,16 +765,16 @@ static void log_find_time_call(void *argument)
 bide_coroutine_of(log_subscribe_type, log_subscribe_body)
 {
     bide_begin(log_subscribe_body, bide_log_operation * self);
-    int status = 0;
-    if (self->options.from == BIDE_LOG_FROM_TIME && self->log->engine->find_time != NULL) {
+    int status = log_subscribe(self);
+    if (status == 1) {
         status = bide_log_threads_(&self->threads);
         if (status < 0)
             bide_return(status);
         bide_try(bide_blocking_run(&self->call, self->threads, log_find_time_call, self));
         if (self->status < 0)
             bide_return(self->status);
+        status = log_subscribe(self); /* options.from is a position now */
     }
-    status = log_subscribe(self);
     if (self->commit.batch != NULL) {
         bide_await_status(status, log_commit(self));
         status = log_group_changed(self, status, 0);
@@ -916,8 +941,10 @@ bide_coroutine_of(log_read_type, log_read_body)
             bide_return(status);
     }
     bide_finally();
-    if (self->is_fetching)
+    if (self->is_fetching) { /* 6 */
         (void)log_fetched(self, -ECANCELED);
+        log_read_release(&self->task.frame);
+    }
     bide_end();
 }
 

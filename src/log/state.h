@@ -13,12 +13,14 @@
  *    `room`. Closing the handle closes `turn`, and notifies `room`, where the holder finds
  *    is_closed.
  * 4. A claim counts in `claimed` until it is published or released. So a publish that has its
- *    claim finds room.
+ *    claim finds room. A publish that ends while its messages are in a batch leaves its claim there,
+ *    until the batch is done or given up. So batches have no more messages than the window.
  * 5. Engines that block publish in batches: a publish or a change of a group joins the batch that
  *    waits. While one commit runs (`is_flushing`) the others wait for `flushed`; whoever finds none
  *    running leads the next. A leader that ends without having made the call lets the others go on.
  * 6. An operation that is destroyed between its end and its coroutine's next step returns what it
- *    has: a claim is released, deliveries are withdrawn, a handle is destroyed.
+ *    has: a claim is released, deliveries are withdrawn, a handle is destroyed. So does one that is
+ *    destroyed between the end of a call on another thread and its own next step.
  */
 #ifndef BIDE_SRC_LOG_STATE_H
 #define BIDE_SRC_LOG_STATE_H
@@ -35,6 +37,7 @@ struct log_engine;
 struct bide_log_batch_ {
     uint32_t members; /* operations that have joined, and the commit */
     uint32_t count;   /* messages */
+    uint32_t left;    /* of these, the claims of publishes that have ended before it is done */
     bool syncs;
     bool is_taken, is_done;
     bool is_uncertain; /* it failed, and its messages may have been published */
@@ -123,7 +126,10 @@ extern const struct log_engine bide_log_ring_engine_, bide_log_file_engine_;
 /* The library's threads for blocking calls: file.c. */
 int bide_log_threads_(bide_blocking **threads);
 
-/* One member less, under the lock. Returns the batch if it is to be freed, after the lock. */
+/*
+ * One member less, under the lock. Returns the batch if it is to be freed, after the lock: there may
+ * be room then.
+ */
 struct bide_log_batch_ *bide_log_batch_leave_(struct log_state *state,
                                               struct bide_log_batch_ *batch);
 void bide_log_batch_free_(struct bide_log_batch_ *batch);

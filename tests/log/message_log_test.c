@@ -1009,6 +1009,158 @@ static void what_a_destroyed_coroutine_has_goes_back(void **state)
     }
 }
 
+/*
+ * Starts a coroutine that waits for `awaiter`, and destroys it after so many steps of the loop, or one more: a call that a
+ * thread is making cannot be taken back. False: it had ended before.
+ */
+static bool destroy_after(struct fixture *it, struct runner *runner, bide_awaiter *awaiter,
+                          int steps)
+{
+    enum { NOT_CALLED = 1, ROUNDS = 1000 };
+    bool is_being_made = false;
+    runner->awaiter = awaiter;
+    runner->has_ended = false;
+    runner->operation.status = NOT_CALLED; /* the call writes it */
+    bide_start(&runner->task.frame, &runner_body, &it->loop.context);
+    bide_resume(&runner->task.frame);
+    for (int round = 0; (steps > 0 || is_being_made) && !runner->has_ended; round++) {
+        bool was_called = runner->operation.status != NOT_CALLED;
+        assert_true(round < ROUNDS);
+        if (!bide_sim_loop_step(&it->loop)) {
+            it->loop.now += 10000 * MILLISECOND; /* longer than a call takes */
+            continue;
+        }
+        steps--;
+        is_being_made = !was_called && runner->operation.status != NOT_CALLED;
+    }
+    bool has_ended = runner->has_ended;
+    if (!has_ended)
+        bide_destroy(&runner->task.frame);
+    turn(it);
+    return !has_ended;
+}
+
+/* The coroutine is destroyed when the call has ended: messages and handles of the call go back. */
+static void what_a_destroyed_call_has_brought_goes_back(void **state)
+{
+    (void)state;
+    enum { STEPS = 20 };
+    for (unsigned e = 0; e < ENGINES; e++) {
+        struct fixture it;
+        struct runner runner;
+        bide_log_consumer consumer;
+        bide_log_message read[2];
+        const bide_log_consumer_options by_time = {.from = BIDE_LOG_FROM_TIME, .time = 1};
+        bool was_destroyed = engines[e].has_directory;
+        int steps;
+        for (steps = 0; was_destroyed && steps < STEPS; steps++) {
+            open_it(&it, &engines[e], "?window=2");
+            subscribe(&it, &consumer, "g");
+            publish_all(&it, "ab");
+            was_destroyed = destroy_after(
+                &it, &runner, bide_log_read(&runner.operation, &consumer, read, 2), steps);
+            if (was_destroyed) {
+                expect(&it, &consumer, read, "ab");
+                assert_int_equal(read[0].deliveries, 1);
+                assert_int_equal(read[1].deliveries, 1);
+            } else {
+                assert_int_equal(runner.status, 0);
+                assert_int_equal(runner.operation.count, 2);
+            }
+            bide_log_unsubscribe(&consumer);
+            close_it(&it);
+        }
+        assert_true(!engines[e].has_directory || (steps > 3 && steps < STEPS));
+
+        was_destroyed = engines[e].has_directory;
+        for (steps = 0; was_destroyed && steps < STEPS; steps++) {
+            bide_log *other;
+            char url[256];
+            open_it(&it, &engines[e], "?window=2");
+            snprintf(url, sizeof url, "%s%s", engines[e].url, it.directory.path);
+            was_destroyed =
+                destroy_after(&it, &runner, bide_log_open(&runner.operation, &other, url), steps);
+            assert_true(was_destroyed == (other == NULL));
+            bide_log_destroy(other);
+            bide_log_destroy(it.log);
+            assert_int_equal(try_open(&it, "?window=4"), 0); /* nobody has it open */
+            close_it(&it);
+        }
+        assert_true(!engines[e].has_directory || (steps > 3 && steps < STEPS));
+
+        was_destroyed = engines[e].has_directory;
+        for (steps = 0; was_destroyed && steps < STEPS; steps++) {
+            open_it(&it, &engines[e], "?window=2");
+            publish_all(&it, "ab");
+            was_destroyed = destroy_after(
+                &it, &runner, bide_log_subscribe(&runner.operation, &consumer, it.log, &by_time),
+                steps);
+            assert_true(was_destroyed == (consumer.group == NULL));
+            bide_log_unsubscribe(&consumer);
+            close_it(&it);
+        }
+        assert_true(!engines[e].has_directory || (steps > 3 && steps < STEPS));
+    }
+}
+
+/* A publish that ends before its batch is written leaves its room there: the window bounds what waits. */
+static void a_cancelled_publish_keeps_its_room_until_it_is_written(void **state)
+{
+    (void)state;
+    for (unsigned e = 0; e < ENGINES; e++) {
+        for (int has_claim = 0; has_claim < 2 && !engines[e].holds; has_claim++) {
+            struct fixture it;
+            struct runner first, second, third;
+            bide_log_operation operation;
+            bide_log_consumer consumer;
+            bide_log_claim claim = {NULL, 0};
+            bide_log_message read[2];
+            open_it(&it, &engines[e], "?window=2");
+            if (has_claim != 0)
+                assert_int_equal(wait_for(&it, bide_log_reserve(&operation, it.log, 1, &claim)), 0);
+            first.message = message_of("a");
+            second.message = message_of("b");
+            spawn(&it, &first, bide_log_publish(&first.operation, it.log, &first.message, 1));
+            turn(&it); /* it waits for the call that writes */
+            spawn(&it, &second,
+                  has_claim != 0
+                      ? bide_log_publish_claimed(&second.operation, &claim, &second.message, 1)
+                      : bide_log_publish(&second.operation, it.log, &second.message, 1));
+            turn(&it);
+            assert_false(first.has_ended || second.has_ended);
+            bide_stop_request(&second.stop);
+            turn(&it);
+            assert_true(second.has_ended && !first.has_ended);
+            assert_int_equal(second.status, -ECANCELED);
+            assert_true(second.operation.uncertain);
+            assert_int_equal(claim.count, 0);
+            spawn(&it, &third, bide_log_reserve(&third.operation, it.log, 1, &third.claim));
+            turn(&it);
+            assert_false(third.has_ended);
+            assert_int_equal(ended(&it, &first), 0);
+            assert_int_equal(ended(&it, &second), -ECANCELED);
+            assert_int_equal(ended(&it, &third), 0);
+            bide_log_claim_release(&third.claim);
+            assert_int_equal(wait_for(&it, bide_log_reserve(&operation, it.log, 2, &claim)), 0);
+            bide_log_claim_release(&claim);
+            subscribe(&it, &consumer, NULL);
+            expect(&it, &consumer, read, "ab");
+            bide_log_unsubscribe(&consumer);
+
+            /* alone in its batch it has not happened, and has no room */
+            second.message = message_of("c");
+            spawn(&it, &second, bide_log_publish(&second.operation, it.log, &second.message, 1));
+            turn(&it);
+            bide_stop_request(&second.stop);
+            assert_int_equal(ended(&it, &second), -ECANCELED);
+            assert_false(second.operation.uncertain);
+            assert_int_equal(wait_for(&it, bide_log_reserve(&operation, it.log, 2, &claim)), 0);
+            bide_log_claim_release(&claim);
+            close_it(&it);
+        }
+    }
+}
+
 static bide_log *misused_log(void)
 {
     bide_log_operation operation;
@@ -1356,6 +1508,8 @@ int main(void)
         cmocka_unit_test(each_operation_ends_once_in_each_way),
         cmocka_unit_test(a_closed_log_is_drained),
         cmocka_unit_test(what_a_destroyed_coroutine_has_goes_back),
+        cmocka_unit_test(what_a_destroyed_call_has_brought_goes_back),
+        cmocka_unit_test(a_cancelled_publish_keeps_its_room_until_it_is_written),
         cmocka_unit_test(a_log_in_use_is_not_destroyed),
         cmocka_unit_test(urls_are_checked),
         cmocka_unit_test(a_ring_is_shared_by_its_name),

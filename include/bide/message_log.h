@@ -65,9 +65,10 @@
  * outlive the process; `deliveries` counts since the log was opened. Messages that are read are
  * copies, which stay as long as they would in place. A publish that ends with an error has
  * published nothing if operation->uncertain is false. After a sync that failed, publishes of the
- * open log fail. Bytes behind the last record of the newest segment, as a loss of power leaves
- * them, are moved to a file beside, and operation->problem names it. Positions of messages that
- * were lost so are given again. The calls are made on threads of the library, so no loop stalls,
+ * open log fail; when it is opened again, its newest segment is written again. Bytes behind the last
+ * record of the newest segment, as a loss of power leaves them, are moved to a file beside, and
+ * operation->problem names it. Positions of messages that were lost so are given again. If whole
+ * records follow such bytes, it is damage, and the open ends with -EBADMSG. The calls are made on threads of the library, so no loop stalls,
  * and coroutines on any loop, thread or test loop may use a handle. A coroutine is not destroyed
  * while it waits for such a call (blocking.h); its wait ends after the call, also when it is
  * cancelled. A child of fork leaves handles alone. There is one partition. There are no readers in
@@ -231,10 +232,10 @@ BIDE_AWAIT_VALUE(bide_log_operation, long, count);
  * operation->problem says why. `url` must stay until the operation has ended.
  * Threads: any. Errors: -EINVAL (the URL), -EPROTONOSUPPORT (no such engine), -ENOTSUP (the engine
  * does not give that level), -EEXIST (it is open with other options; or, for file, a directory of
- * something else), -EBUSY (another process has it open), -EBADMSG (a file of it is not the log's),
- * -ENOMEM, for file also those of the system's calls, -ECANCELED, -ETIMEDOUT. Suspends: never for
- * ring, otherwise as the engine does. Cancel-safe: yes, nothing is open. Progress: blocks while
- * another handle of the same name opens or closes.
+ * something else), -EBUSY (another process has it open), -EBADMSG (a file of it is not the log's, or
+ * is damaged: nothing is cut), -ENOMEM, for file also those of the system's calls, -ECANCELED,
+ * -ETIMEDOUT. Suspends: never for ring, otherwise as the engine does. Cancel-safe: yes, nothing is
+ * open. Progress: blocks while another handle of the same name opens or closes.
  */
 BIDE_MUST_AWAIT
 bide_awaiter *bide_log_open(bide_log_operation *operation, bide_log **log, const char *url);

@@ -3,13 +3,16 @@
  * all, on a thread for blocking calls. file.h has the files.
  *
  * 1. One commit runs at a time (state->is_flushing). It alone writes: it takes the batch that
- * waits,
- *    numbers its records, writes them in one call, syncs them if one of its publishes asks for
- *    that, and then advances the tail. So readers see a message after it is as safe as its publish asked.
+ *    waits, numbers its records, writes them in one call, syncs them if one of its publishes asks
+ *    for that, and then advances the tail. So readers see a message after it is as safe as its
+ *    publish asked.
  * 2. A write that fails is cut off again, and nothing of it was published. If that fails too, or a
- * sync
- *    does, nobody knows what the disk has: the log publishes no more until it is opened again.
+ *    sync does, nobody knows what the disk has: the log publishes no more until it is opened again.
+ *    A second sync proves nothing, because the system takes for written what the first has lost. So
+ *    `bide-log` is a byte longer from opening to closing, and stays so after such an error and after
+ *    a crash. Opening then writes the newest segment and the groups again (file_open.c).
  * 3. A segment is synced before the next one is made, so the newest alone can end in a torn record.
+ *    The directory is synced after each segment that is removed, so the others follow each other.
  * 4. Messages that are read are in memory of their own, which their delivery owns (group.h).
  * 5. The threads are of the library, made with the first log that is opened, of this process.
  */
@@ -25,6 +28,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -89,6 +93,8 @@ static struct log_file *log_file_of(const bide_log *log)
 static void log_file_free(struct log_file *file)
 {
     const int descriptors[] = {file->newest, file->groups, file->lock, file->directory};
+    if (file->lock >= 0 && file->process == getpid())
+        (void)flock(file->lock, LOCK_UN); /* children of fork have the descriptor, and the lock */
     for (int i = 0; i < 4; i++) {
         if (descriptors[i] >= 0)
             close(descriptors[i]);
@@ -195,6 +201,8 @@ static void log_file_detach(bide_log *log)
     bool is_last = --file->handles == 0;
     if (is_last) {
         log_file_commit(log); /* groups that were removed, or skipped messages */
+        file->is_clean = file->failed == 0 && !file->state.groups_are_removed &&
+                         ftruncate(file->lock, LOG_FILE_HEADER) == 0; /* 2 */
         while (*at != file)
             at = &(*at)->following;
         *at = file->following;
@@ -249,6 +257,8 @@ static void log_file_retain(struct log_file *file)
         file->segment_count--;
         memmove(file->segments, file->segments + 1, file->segment_count * sizeof file->segments[0]);
         pthread_mutex_unlock(&file->io);
+        if (bide_log_file_sync_directory_(file) < 0)
+            return; /* 3 */
     }
 }
 
@@ -263,8 +273,10 @@ static int log_file_write(struct log_file *file, struct bide_log_batch_ *batch, 
             return file->failed = -errno;
         }
         status = bide_log_file_add_segment_(file, batch->first);
-        if (status < 0)
+        if (status < 0) {
+            batch->is_uncertain = file->failed != 0;
             return status;
+        }
         newest = &file->segments[file->segment_count - 1];
     }
     status = bide_log_write_all_(file->newest, batch->bytes, batch->size, newest->size);
@@ -322,25 +334,14 @@ static void log_file_collect(struct log_file *file, struct log_file_change *chan
     change->is_whole =
         state->groups_are_removed || file->groups < 0 ||
         (file->groups_size > LOG_FILE_COMPACT && file->groups_size / 4 > file->groups_live);
-    size_t size = change->is_whole ? LOG_FILE_HEADER : 0;
-    for (group = state->groups; group != NULL; group = group->following) {
-        if (group->name[0] != '\0' && (change->is_whole || group->is_changed))
-            size += bide_log_group_encode_(group, NULL);
-    }
-    change->bytes = malloc(size);
+    change->bytes = malloc(bide_log_groups_encode_(file, change->is_whole, NULL));
     if (change->bytes == NULL) {
         change->status = -ENOMEM;
         return;
     }
-    if (change->is_whole) {
-        bide_log_header_write_(change->bytes, LOG_FILE_GROUPS, file->id, 0);
-        change->size = LOG_FILE_HEADER;
-    }
-    for (group = state->groups; group != NULL; group = group->following) {
-        if (group->name[0] != '\0' && (change->is_whole || group->is_changed))
-            change->size += bide_log_group_encode_(group, change->bytes + change->size);
+    change->size = bide_log_groups_encode_(file, change->is_whole, change->bytes);
+    for (group = state->groups; group != NULL; group = group->following)
         group->is_changed = false;
-    }
     state->groups_are_removed = false;
 }
 
@@ -524,24 +525,40 @@ static int log_file_fetch(bide_log *log, bide_log_message *messages, uint32_t co
     return status;
 }
 
-static int log_file_find_time(bide_log *log, uint64_t time, uint64_t *number)
+/* The segment with the first message at `time` or later, or the one before it. */
+static struct log_file_segment log_file_segment_of_time(struct log_file *file, uint64_t time)
 {
-    struct log_file *file = log_file_of(log);
     struct log_file_segment segment = {0, 0, 0};
-    struct log_file_record record;
-    uint64_t opened = 0, offset = LOG_FILE_HEADER;
     pthread_mutex_lock(&file->io);
+    lock_take(&file->state.lock);
+    uint64_t oldest = file->state.oldest; /* those before are being removed */
+    lock_free(&file->state.lock);
     for (size_t i = 0; i < file->segment_count; i++) {
-        if (i == 0 || (file->segments[i].first_time < time))
+        if (file->segments[i].base >= oldest &&
+            (segment.base == 0 || file->segments[i].first_time < time))
             segment = file->segments[i];
     }
     pthread_mutex_unlock(&file->io);
+    return segment;
+}
+
+static int log_file_find_time(bide_log *log, uint64_t time, uint64_t *number)
+{
+    struct log_file *file = log_file_of(log);
+    struct log_file_segment segment = log_file_segment_of_time(file, time);
+    struct log_file_record record;
+    uint64_t opened = 0, offset = LOG_FILE_HEADER, missing = 0;
     struct log_file_reader *reader = malloc(sizeof *reader);
     if (reader == NULL)
         return -ENOMEM;
     reader->descriptor = -1;
-    *number = segment.base;
     int status = log_file_reader_open(file, reader, segment.base, &opened);
+    while (status == -ESTALE && segment.base != missing) { /* retention may have removed it */
+        missing = segment.base;
+        segment = log_file_segment_of_time(file, time);
+        status = log_file_reader_open(file, reader, segment.base, &opened);
+    }
+    *number = segment.base;
     while (status == 0 && offset < segment.size) {
         status = bide_log_record_read_(reader, offset, *number, &record);
         status = status == 1 ? 0 : status == 0 ? -EBADMSG : status;

@@ -1,7 +1,8 @@
 /*
  * The engine "file": a directory with a log in segments. Floor: log.
  *
- *     DIRECTORY/bide-log                    signs the directory; locked by the process that uses it
+ *     DIRECTORY/bide-log                    signs the directory; locked by the process that uses it,
+ *                                           and one byte longer meanwhile
  *               00000000000000000001.log    a segment; its name is its first number
  *               groups                      where the named groups are
  *               torn-NAME-OFFSET.N          bytes that are not records, which were kept
@@ -66,8 +67,10 @@ struct log_file {
     int newest; /* descriptor of the newest segment */
     int groups; /* of the groups file; -1: to be written anew */
     uint64_t groups_size;
-    uint64_t groups_live; /* when it was last written anew */
+    uint64_t groups_live; /* what it would be if it were written anew, when it was looked at last */
     int failed;           /* 0, or why nothing is published any more */
+    bool directory_is_unsynced; /* a sync of it failed, and `failed` says why */
+    bool is_clean; /* whoever used it last closed it, and knew what the disk was given */
 };
 
 struct log_file_handle {
@@ -136,9 +139,18 @@ size_t bide_log_record_number_(uint8_t *out, uint64_t number, uint64_t time);
 
 int bide_log_file_recover_(struct log_file *file, char *problem, const char *path);
 
-/* Makes the file "NAME.new" with these bytes, synced, and gives it its name; the descriptor. */
-int bide_log_file_make_(const struct log_file *file, const char *name, const char *fresh,
+/*
+ * Makes the file "NAME.new" with these bytes, synced, and gives it its name; the descriptor. After
+ * an error it has the new name, the old one, or both, if file->directory_is_unsynced.
+ */
+int bide_log_file_make_(struct log_file *file, const char *name, const char *fresh,
                         const void *bytes, size_t size);
+
+/*
+ * Syncs the directory. A system that cannot do that for directories is no error. After an error it
+ * fails for good, and so do publishes: a second sync would tell nothing of what the first has lost.
+ */
+int bide_log_file_sync_directory_(struct log_file *file);
 
 /* Adds a segment that begins with `base`, and makes it the newest. */
 int bide_log_file_add_segment_(struct log_file *file, uint64_t base);
@@ -148,6 +160,11 @@ void bide_log_segment_name_(uint64_t base, char name[LOG_FILE_NAME]);
 
 /* The record of a group; its bytes, of which `out` has room for all. NULL: only the number. */
 size_t bide_log_group_encode_(const struct bide_log_group_ *group, uint8_t *out);
+/*
+ * The records of the named groups that have changed; or of all, behind the file's header. Under the
+ * state's lock.
+ */
+size_t bide_log_groups_encode_(const struct log_file *file, bool is_whole, uint8_t *out);
 /* Reads the groups file; 0, or a negative errno, and *end is where its records end. */
 int bide_log_groups_read_(struct log_file *file, int descriptor, uint64_t *end);
 

@@ -44,6 +44,19 @@ size_t bide_log_group_encode_(const struct bide_log_group_ *group, uint8_t *out)
     return at;
 }
 
+size_t bide_log_groups_encode_(const struct log_file *file, bool is_whole, uint8_t *out)
+{
+    size_t size = is_whole ? LOG_FILE_HEADER : 0;
+    if (is_whole && out != NULL)
+        bide_log_header_write_(out, LOG_FILE_GROUPS, file->id, 0);
+    for (const struct bide_log_group_ *group = file->state.groups; group != NULL;
+         group = group->following) {
+        if (group->name[0] != '\0' && (is_whole || group->is_changed))
+            size += bide_log_group_encode_(group, out != NULL ? out + size : NULL);
+    }
+    return size;
+}
+
 /* Puts what a record says in the group of its name; the record is whole. */
 static int log_group_restore(struct log_file *file, const uint8_t *record)
 {
@@ -94,7 +107,7 @@ static bool log_group_record_is_whole(const uint8_t *record, uint64_t left, uint
 int bide_log_groups_read_(struct log_file *file, int descriptor, uint64_t *end)
 {
     uint64_t size = file->groups_size, at = LOG_FILE_HEADER, one = 0;
-    uint8_t *bytes = malloc((size_t)size);
+    uint8_t *bytes = (size_t)size == size ? malloc((size_t)size) : NULL;
     if (bytes == NULL)
         return -ENOMEM;
     int status = bide_log_read_all_(descriptor, bytes, (size_t)size, 0);

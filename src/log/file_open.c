@@ -1,6 +1,15 @@
 /*
  * Opening a directory: it is signed or empty; it is locked; the end of the newest segment is looked
  * for. Nothing is changed before the lock is held and the signature is read.
+ *
+ * 1. A directory is signed after its entry in the one above was synced. So what is signed is found.
+ * 2. Opening syncs its own writes before the log is used. An earlier process may have failed to sync
+ *    its writes. A sync alone would succeed now, because the system believes that the disk has them.
+ *    So the signature is always written again, and the newest segment and the groups are, unless the
+ *    log was closed in order. Other segments were synced before they got a successor.
+ * 3. The bytes behind the last record are a tear only if no record follows them.
+ * 4. Groups that are ahead of the log are cut in the file before the log is used. The numbers that
+ *    they were done with are given again.
  */
 #define _GNU_SOURCE
 #include "file.h"
@@ -58,7 +67,16 @@ static int log_file_open_regular(const struct log_file *file, const char *name, 
     return descriptor;
 }
 
-int bide_log_file_make_(const struct log_file *file, const char *name, const char *fresh,
+int bide_log_file_sync_directory_(struct log_file *file)
+{
+    if (!file->directory_is_unsynced && fsync(file->directory) < 0 && errno != EINVAL) {
+        file->failed = -errno;
+        file->directory_is_unsynced = true;
+    }
+    return file->directory_is_unsynced ? file->failed : 0;
+}
+
+int bide_log_file_make_(struct log_file *file, const char *name, const char *fresh,
                         const void *bytes, size_t size)
 {
     uint64_t empty;
@@ -73,8 +91,8 @@ int bide_log_file_make_(const struct log_file *file, const char *name, const cha
         status = -errno;
     else if (status == 0)
         is_renamed = true;
-    if (status == 0 && fsync(file->directory) < 0)
-        status = -errno;
+    if (status == 0)
+        status = bide_log_file_sync_directory_(file);
     if (status == 0)
         return descriptor;
     if (!is_renamed)
@@ -107,11 +125,10 @@ int bide_log_file_add_segment_(struct log_file *file, uint64_t base)
     pthread_mutex_lock(&file->io);
     int status = log_file_grow(file);
     pthread_mutex_unlock(&file->io);
-    /* a segment without records may be there, if its directory could not be synced */
     int descriptor = status < 0 ? status : log_file_open_regular(file, name, O_RDWR, &size);
-    if (descriptor == -ENOENT)
+    if (descriptor == -ENOENT) {
         descriptor = bide_log_file_make_(file, name, "segment.new", header, sizeof header);
-    else if (descriptor >= 0 && (size != LOG_FILE_HEADER || fsync(file->directory) < 0)) {
+    } else if (descriptor >= 0) {
         close(descriptor);
         descriptor = -EEXIST;
     }
@@ -173,25 +190,63 @@ static int log_file_list(struct log_file *file, size_t *others)
     return status;
 }
 
-static int log_file_sign(struct log_file *file)
+/* Syncs the directory above, which the log's may be new in. */
+static int log_file_sync_parent(const struct log_file *file)
 {
-    uint8_t header[LOG_FILE_HEADER];
+    int parent = openat(file->directory, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (parent < 0 && errno == EACCES) /* it may be entered, but not read */
+        return syncfs(file->directory) < 0 ? -errno : 0;
+    if (parent < 0)
+        return -errno;
+    int status = fsync(parent) < 0 && errno != EINVAL && errno != EROFS ? -errno : 0;
+    close(parent);
+    return status;
+}
+
+/* Draws the log's number, for a signature. */
+static int log_file_sign(struct log_file *file, uint8_t header[LOG_FILE_HEADER])
+{
     if (getrandom(&file->id, sizeof file->id, 0) != (ssize_t)sizeof file->id)
         return -EIO;
     bide_log_header_write_(header, LOG_FILE_LOG, file->id, 0);
-    int status = bide_log_write_all_(file->lock, header, sizeof header, 0);
-    return status < 0                                                ? status
-           : fdatasync(file->lock) < 0 || fsync(file->directory) < 0 ? -errno
-                                                                     : 0;
+    return log_file_sync_parent(file); /* 1 */
+}
+
+/* True if a process that ended while it wrote a signature may have left these bytes. */
+static bool log_signature_is_begun(const uint8_t *bytes, size_t size)
+{
+    uint8_t header[LOG_FILE_HEADER];
+    bool is_zero = true, begins = size < LOG_FILE_HEADER;
+    bide_log_header_write_(header, LOG_FILE_LOG, 0, 0);
+    for (size_t i = 0; i < size; i++) {
+        bool is_drawn = (i >= 16 && i < 24) || i >= 60; /* the log's number, and the CRC */
+        is_zero = is_zero && bytes[i] == 0;
+        begins = begins && (is_drawn || bytes[i] == header[i]);
+    }
+    return is_zero || begins;
+}
+
+/* Writes the signature (again: 2), syncs it and the directory, and notes that the log is in use. */
+static int log_file_begin_use(struct log_file *file, const uint8_t header[LOG_FILE_HEADER])
+{
+    static const uint8_t in_use = 1;
+    int status = bide_log_write_all_(file->lock, header, LOG_FILE_HEADER, 0);
+    if (status == 0 && fdatasync(file->lock) < 0)
+        status = -errno;
+    if (status == 0)
+        status = bide_log_file_sync_directory_(file);
+    if (status == 0 && file->is_clean) /* it need not be synced: it is about the system's cache */
+        status = bide_log_write_all_(file->lock, &in_use, 1, LOG_FILE_HEADER);
+    return status;
 }
 
 /* Locks the directory, and reads its signature, or signs it if it is empty. */
 static int log_file_lock(struct log_file *file, char *problem, const char *path)
 {
     static const char foreign[] = "it is not a message log, and is left as it is";
-    uint8_t header[LOG_FILE_HEADER], zero[LOG_FILE_HEADER] = {0};
+    uint8_t header[LOG_FILE_HEADER];
     uint64_t size, base;
-    size_t others;
+    size_t others, count;
     int status;
     file->lock = log_file_open_regular(file, "bide-log", O_RDWR, &size);
     if (file->lock == -ENOENT) {
@@ -211,15 +266,23 @@ static int log_file_lock(struct log_file *file, char *problem, const char *path)
         return log_file_problem(problem, path, "bide-log", errno == EWOULDBLOCK ? -EBUSY : -errno,
                                 errno == EWOULDBLOCK ? "another process has the log open" : NULL);
     status = log_file_list(file, &others);
-    int whole = status < 0 ? status : bide_log_read_all_(file->lock, header, sizeof header, 0);
-    if (whole < 0)
-        return log_file_problem(problem, path, "bide-log", whole, NULL);
-    if ((whole == 0 || memcmp(header, zero, sizeof zero) == 0) && others == 1 &&
-        file->segment_count == 0 && lseek(file->lock, 0, SEEK_END) <= LOG_FILE_HEADER)
-        status = log_file_sign(file); /* its making was cut short */
+    off_t length = lseek(file->lock, 0, SEEK_END);
+    if (status == 0 && length < 0)
+        status = -errno;
+    count = length < LOG_FILE_HEADER ? (size_t)length : LOG_FILE_HEADER;
+    int whole = status < 0 ? status : bide_log_read_all_(file->lock, header, count, 0);
+    if (whole <= 0)
+        return log_file_problem(problem, path, "bide-log", whole < 0 ? whole : -EIO, NULL);
+    file->is_clean = length <= LOG_FILE_HEADER;
+    if (others == 1 && file->segment_count == 0 && file->is_clean &&
+        log_signature_is_begun(header, count))
+        status = log_file_sign(file, header);
     else
-        status =
-            whole == 0 ? -EBADMSG : bide_log_header_read_(header, LOG_FILE_LOG, &file->id, &base);
+        status = count < LOG_FILE_HEADER
+                     ? -EBADMSG
+                     : bide_log_header_read_(header, LOG_FILE_LOG, &file->id, &base);
+    if (status == 0)
+        status = log_file_begin_use(file, header);
     if (status == -EPROTONOSUPPORT)
         return log_file_problem(problem, path, "bide-log", status, "a version that is not known");
     return status < 0 ? log_file_problem(problem, path, "bide-log", status,
@@ -227,8 +290,11 @@ static int log_file_lock(struct log_file *file, char *problem, const char *path)
                       : 0;
 }
 
-/* Removes what a process was making when it ended: it begins as the log's files do, or is empty. */
-static int log_file_discard(const struct log_file *file, const char *fresh)
+/*
+ * Removes what a process was making when it ended: it has up to `max` bytes, and begins as the log's
+ * files do, or with zeros.
+ */
+static int log_file_discard(const struct log_file *file, const char *fresh, uint64_t max)
 {
     uint8_t bytes[8] = {0}, header[LOG_FILE_HEADER];
     uint64_t size;
@@ -244,7 +310,7 @@ static int log_file_discard(const struct log_file *file, const char *fresh)
     bool is_zero = true;
     for (size_t i = 0; i < count; i++)
         is_zero = is_zero && bytes[i] == 0;
-    if (!is_zero && memcmp(bytes, header, count) != 0)
+    if (size > max || (!is_zero && memcmp(bytes, header, count) != 0))
         return -EEXIST;
     return unlinkat(file->directory, fresh, 0) < 0 ? -errno : 0;
 }
@@ -301,34 +367,124 @@ static int log_segment_look(struct log_file *file, struct log_file_segment *segm
                            : status;
     if (status == 0 && (id != file->id || base != segment->base))
         status = -EBADMSG;
-    if (status == 0 && bide_log_read_all_(descriptor, bytes + LOG_FILE_HEADER, LOG_FILE_RECORD,
-                                          LOG_FILE_HEADER) == 1)
-        segment->first_time = bide_log_get_(bytes + LOG_FILE_HEADER + 16, 8);
+    uint8_t *first = bytes + LOG_FILE_HEADER;
+    int whole =
+        status < 0 ? 0 : bide_log_read_all_(descriptor, first, LOG_FILE_RECORD, LOG_FILE_HEADER);
+    if (whole == 1 && bide_log_get_(first, 4) == bide_log_crc_(first + 4, LOG_FILE_RECORD - 4))
+        segment->first_time = bide_log_get_(first + 16, 8);
+    else if (whole < 0)
+        status = whole;
     close(descriptor);
     return status;
 }
 
-/* Copies the bytes from `from` on to a file beside, synced. */
-static int log_file_copy_rest(const struct log_file *file, int descriptor, uint64_t from,
-                              uint64_t size, const char *kept)
+/* 1: the last record of a segment is that of `number`; 0: it is not; or a negative errno. */
+static int log_segment_ends_with(const struct log_file *file,
+                                 const struct log_file_segment *segment, uint64_t number)
+{
+    char name[LOG_FILE_NAME];
+    uint64_t size = 0;
+    struct log_file_record record;
+    uint8_t wanted[8]; /* a number as a record has it */
+    const uint8_t *at;
+    struct log_file_reader *reader = malloc(sizeof *reader);
+    if (reader == NULL)
+        return -ENOMEM;
+    bide_log_put_(wanted, number, sizeof wanted);
+    bide_log_segment_name_(segment->base, name);
+    reader->descriptor = log_file_open_regular(file, name, O_RDONLY, &size);
+    reader->offset = reader->count = 0;
+    int status = reader->descriptor < 0 ? reader->descriptor : 0;
+    uint64_t offset = size < LOG_FILE_RECORD ? 0 : size - LOG_FILE_RECORD + 1;
+    while (status == 0 && offset-- > LOG_FILE_HEADER) {
+        uint64_t end = offset + LOG_FILE_RECORD;
+        if (reader->count == 0 || offset < reader->offset) /* the bytes up to there */
+            status = bide_log_reader_get_(
+                reader, end > sizeof reader->bytes ? end - sizeof reader->bytes : 0,
+                LOG_FILE_RECORD, &at);
+        else
+            status = 1;
+        if (status == 1)
+            status = bide_log_reader_get_(reader, offset, LOG_FILE_RECORD, &at);
+        if (status != 1) {
+            status = status == 0 ? -EIO : status;
+            break;
+        }
+        status = 0;
+        if (memcmp(at + 8, wanted, sizeof wanted) == 0)
+            status = bide_log_record_read_(reader, offset, number, &record);
+        if (status == 1 && end + bide_log_record_body_(&record) != size)
+            status = 0;
+    }
+    if (reader->descriptor >= 0)
+        close(reader->descriptor);
+    free(reader);
+    return status;
+}
+
+/*
+ * 1: a whole record of `number` or a greater one is behind `from`; 0: there is none; or a negative
+ * errno.
+ */
+static int log_segment_goes_on(int descriptor, uint64_t from, uint64_t size, uint64_t number)
+{
+    struct log_file_record record;
+    const uint8_t *at;
+    int status = 0;
+    struct log_file_reader *reader = malloc(sizeof *reader);
+    if (reader == NULL)
+        return -ENOMEM;
+    reader->descriptor = descriptor;
+    reader->offset = reader->count = 0;
+    for (uint64_t offset = from; status == 0 && offset + LOG_FILE_RECORD <= size; offset++) {
+        status = bide_log_reader_get_(reader, offset, LOG_FILE_RECORD, &at);
+        if (status != 1) {
+            status = status == 0 ? -EIO : status;
+            break;
+        }
+        status = 0;
+        uint64_t greater = bide_log_get_(at + 8, 8);
+        if (bide_log_get_(at + 36, 4) == 0 && greater >= number &&
+            greater - number <= size / LOG_FILE_RECORD)
+            status = bide_log_record_read_(reader, offset, greater, &record);
+        if (status == 1)
+            status = bide_log_record_load_(reader, offset, &record, size, NULL);
+    }
+    free(reader);
+    return status;
+}
+
+/* Copies the bytes from `from` to `size` to another file, or to the same one. */
+static int log_file_copy(int descriptor, uint64_t from, uint64_t size, int to, uint64_t at)
 {
     static const size_t chunk = 64 * 1024;
-    uint64_t at = 0, none;
-    int to = log_file_open_regular(file, kept, O_WRONLY | O_CREAT | O_EXCL, &none);
-    if (to < 0)
-        return to;
     uint8_t *bytes = malloc(chunk);
     int status = bytes == NULL ? -ENOMEM : 0;
-    while (status == 0 && from + at < size) {
-        size_t count = size - from - at < chunk ? (size_t)(size - from - at) : chunk;
-        status = bide_log_read_all_(descriptor, bytes, count, from + at);
+    while (status == 0 && from < size) {
+        size_t count = size - from < chunk ? (size_t)(size - from) : chunk;
+        status = bide_log_read_all_(descriptor, bytes, count, from);
         status =
             status == 1 ? bide_log_write_all_(to, bytes, count, at) : (status == 0 ? -EIO : status);
+        from += count;
         at += count;
     }
     free(bytes);
-    if (status == 0 && (fdatasync(to) < 0 || fsync(file->directory) < 0))
+    return status;
+}
+
+/* Copies the bytes from `from` on to a file beside, synced. */
+static int log_file_copy_rest(struct log_file *file, int descriptor, uint64_t from, uint64_t size,
+                              const char *kept)
+{
+    uint64_t none;
+    int to = log_file_open_regular(file, kept, O_WRONLY | O_CREAT | O_EXCL, &none);
+    if (to < 0)
+        return to;
+    int status = log_file_copy(descriptor, from, size, to, 0);
+    if (status == 0 && fdatasync(to) < 0)
         status = -errno;
+    if (status == 0)
+        status = bide_log_file_sync_directory_(file);
     close(to);
     if (status < 0)
         (void)unlinkat(file->directory, kept,
@@ -337,7 +493,7 @@ static int log_file_copy_rest(const struct log_file *file, int descriptor, uint6
 }
 
 /* Keeps beside what follows the last record of a file, and cuts it off. */
-static int log_file_keep_rest(const struct log_file *file, const char *name, int descriptor,
+static int log_file_keep_rest(struct log_file *file, const char *name, int descriptor,
                               uint64_t from, uint64_t size, char *problem, const char *path)
 {
     char kept[3 * LOG_FILE_NAME];
@@ -355,14 +511,12 @@ static int log_file_keep_rest(const struct log_file *file, const char *name, int
     return 0;
 }
 
-static int log_file_recover_segments(struct log_file *file, char *problem, const char *path)
+/* Checks the segments' headers, and that they follow each other. */
+static int log_file_look(struct log_file *file, char *problem, const char *path)
 {
-    struct log_state *state = &file->state;
     char name[LOG_FILE_NAME];
-    uint64_t count, end, size;
-    int status;
     for (size_t i = 0; i < file->segment_count; i++) {
-        status = log_segment_look(file, &file->segments[i]);
+        int status = log_segment_look(file, &file->segments[i]);
         bide_log_segment_name_(file->segments[i].base, name);
         if (status < 0)
             return log_file_problem(problem, path, name, status,
@@ -370,21 +524,63 @@ static int log_file_recover_segments(struct log_file *file, char *problem, const
                                                          " as it is"
                                                        : NULL);
     }
+    for (size_t i = 0; i + 1 < file->segment_count; i++) {
+        int status =
+            log_segment_ends_with(file, &file->segments[i], file->segments[i + 1].base - 1);
+        bide_log_segment_name_(file->segments[i].base, name);
+        if (status == 0)
+            return log_file_problem(problem, path, name, -EBADMSG,
+                                    "it does not end where the next segment begins");
+        if (status < 0)
+            return log_file_problem(problem, path, name, status, NULL);
+    }
+    return 0;
+}
+
+/* Cuts off what follows the last record, if it is torn: 3. */
+static int log_file_cut_newest(struct log_file *file, const char *name, uint64_t end, uint64_t size,
+                               uint64_t number, char *problem, const char *path)
+{
+    int status = log_segment_goes_on(file->newest, end, size, number);
+    if (status < 0)
+        return log_file_problem(problem, path, name, status, NULL);
+    if (status == 0)
+        return log_file_keep_rest(file, name, file->newest, end, size, problem, path);
+    snprintf(problem, BIDE_LOG_PROBLEM_TEXT,
+             "file:%.40s: %.40s: damaged at byte %" PRIu64 ", before other records", path, name,
+             end);
+    return -EBADMSG;
+}
+
+static int log_file_recover_segments(struct log_file *file, char *problem, const char *path)
+{
+    struct log_state *state = &file->state;
+    char name[LOG_FILE_NAME];
+    uint64_t count, end, size;
+    int status = log_file_look(file, problem, path);
+    if (status < 0)
+        return status;
     if (file->segment_count == 0) {
         status = bide_log_file_add_segment_(file, 1);
         return status < 0 ? log_file_problem(problem, path, "segment.new", status, NULL) : 0;
     }
     struct log_file_segment *last = &file->segments[file->segment_count - 1];
+    bide_log_segment_name_(last->base, name);
     status = log_segment_scan(file, last, &count, &end);
     if (status == 0)
         file->newest = status = log_file_open_regular(file, name, O_RDWR, &size);
     if (status < 0)
         return log_file_problem(problem, path, name, status, NULL);
     if (end != size) {
-        status = log_file_keep_rest(file, name, file->newest, end, size, problem, path);
+        status = log_file_cut_newest(file, name, end, size, last->base + count, problem, path);
         if (status < 0)
             return status;
     }
+    status = file->is_clean ? 0 : log_file_copy(file->newest, 0, end, file->newest, 0); /* 2 */
+    if (status == 0 && fdatasync(file->newest) < 0)
+        status = -errno;
+    if (status < 0)
+        return log_file_problem(problem, path, name, status, NULL);
     last->size = end;
     if (count == 0) {
         last->first_time = UINT64_MAX;
@@ -396,6 +592,24 @@ static int log_file_recover_segments(struct log_file *file, char *problem, const
     }
     state->tail = last->base + count - 1;
     state->oldest = file->segments[0].base;
+    return 0;
+}
+
+/* Writes the groups anew. */
+static int log_file_rewrite_groups(struct log_file *file)
+{
+    size_t size = bide_log_groups_encode_(file, true, NULL);
+    uint8_t *bytes = malloc(size);
+    if (bytes == NULL)
+        return -ENOMEM;
+    bide_log_groups_encode_(file, true, bytes);
+    int descriptor = bide_log_file_make_(file, "groups", "groups.new", bytes, size);
+    free(bytes);
+    if (descriptor < 0)
+        return descriptor;
+    close(file->groups);
+    file->groups = descriptor;
+    file->groups_size = size;
     return 0;
 }
 
@@ -423,19 +637,28 @@ static int log_file_recover_groups(struct log_file *file, char *problem, const c
     if (end != file->groups_size)
         status =
             log_file_keep_rest(file, "groups", descriptor, end, file->groups_size, problem, path);
-    file->groups_size = file->groups_live = end;
+    if (status < 0)
+        return status;
+    bool is_ahead = false;
     for (struct bide_log_group_ *group = file->state.groups; group != NULL;
          group = group->following)
-        bide_log_group_cut_(group, file->state.tail);
-    return status;
+        is_ahead = bide_log_group_cut_(group, file->state.tail) || is_ahead;
+    file->groups_size = end;
+    file->groups_live = bide_log_groups_encode_(file, true, NULL);
+    if (is_ahead || !file->is_clean) /* 4, 2 */
+        status = log_file_rewrite_groups(file);
+    else if (fdatasync(descriptor) < 0)
+        status = -errno;
+    return status < 0 ? log_file_problem(problem, path, "groups", status, NULL) : 0;
 }
 
 int bide_log_file_recover_(struct log_file *file, char *problem, const char *path)
 {
     static const char *const fresh[] = {"segment.new", "groups.new"};
+    static const uint64_t max[] = {LOG_FILE_HEADER, UINT64_MAX};
     int status = log_file_lock(file, problem, path);
     for (int i = 0; status == 0 && i < 2; i++) {
-        status = log_file_discard(file, fresh[i]);
+        status = log_file_discard(file, fresh[i], max[i]);
         if (status < 0)
             return log_file_problem(problem, path, fresh[i], status,
                                     status == -EEXIST ? "it is not the log's, and is left as it is"

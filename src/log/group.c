@@ -180,8 +180,9 @@ void bide_log_group_restore_(struct bide_log_group_ *group, uint32_t rejected, u
         log_group_finish(group, log_group_entry(group, group->next++));
 }
 
-void bide_log_group_cut_(struct bide_log_group_ *group, uint64_t tail)
+bool bide_log_group_cut_(struct bide_log_group_ *group, uint64_t tail)
 {
+    bool is_ahead = group->next > tail + 1;
     while (group->next > group->acknowledged + 1 && group->next > tail + 1) {
         group->next--;
         if (log_group_entry(group, group->next)->state == LOG_ENTRY_REJECTED)
@@ -191,4 +192,5 @@ void bide_log_group_cut_(struct bide_log_group_ *group, uint64_t tail)
         group->acknowledged = tail;
         group->next = tail + 1;
     }
+    return is_ahead;
 }

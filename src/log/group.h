@@ -89,8 +89,8 @@ void bide_log_group_skip_(struct bide_log_group_ *group, uint64_t oldest);
 bool bide_log_group_is_done_(const struct bide_log_group_ *group, uint64_t number);
 void bide_log_group_restore_(struct bide_log_group_ *group, uint32_t rejected, uint32_t done);
 
-/* Forgets what is after `tail`, of a group without consumers. */
-void bide_log_group_cut_(struct bide_log_group_ *group, uint64_t tail);
+/* Forgets what is after `tail`, of a group without consumers. True: there was something. */
+bool bide_log_group_cut_(struct bide_log_group_ *group, uint64_t tail);
 
 /* Rejects everything that is with `owner`, until now. */
 void bide_log_group_leave_(struct bide_log_group_ *group, const bide_log_consumer *owner);

@@ -63,7 +63,7 @@ static int use_directory(struct directory_use *self)
 {
     bide_sim_loop *loop = &self->loop;
     bide_log_operation operation;
-    bide_log_consumer consumer;
+    bide_log_consumer consumer, own;
     bide_log *log;
     bide_log_message message = {.data = "x", .size = 1}, read;
     int status = bide_sim_loop_wait(loop, bide_log_open(&operation, &log, self->url));
@@ -86,6 +86,13 @@ static int use_directory(struct directory_use *self)
             status =
                 bide_sim_loop_wait(loop, bide_log_acknowledge(&operation, &consumer, &read, 1));
         bide_log_unsubscribe(&consumer);
+    }
+    if (status == 0) { /* a new group looks for its time each time */
+        status = bide_sim_loop_wait(
+            loop, bide_log_subscribe(
+                      &operation, &own, log,
+                      &(bide_log_consumer_options){.from = BIDE_LOG_FROM_TIME, .time = 1}));
+        bide_log_unsubscribe(&own);
     }
     bide_log_destroy(log);
     return status;

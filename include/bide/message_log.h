@@ -65,14 +65,15 @@
  * outlive the process; `deliveries` counts since the log was opened. Messages that are read are
  * copies, which stay as long as they would in place. A publish that ends with an error has
  * published nothing if operation->uncertain is false. After a sync that failed, publishes of the
- * open log fail; when it is opened again, its newest segment is written again. Bytes behind the last
- * record of the newest segment, as a loss of power leaves them, are moved to a file beside, and
- * operation->problem names it. Positions of messages that were lost so are given again. If whole
- * records follow such bytes, it is damage, and the open ends with -EBADMSG. The calls are made on threads of the library, so no loop stalls,
- * and coroutines on any loop, thread or test loop may use a handle. A coroutine is not destroyed
- * while it waits for such a call (blocking.h); its wait ends after the call, also when it is
- * cancelled. A child of fork leaves handles alone. There is one partition. There are no readers in
- * other processes, and no retention by age.
+ * open log fail; when it is opened again, its newest segment is written again. The first record of
+ * the newest segment that a loss of power has torn, and all behind it, are moved to a file beside,
+ * and operation->problem names it. Positions of messages that were lost so are given again. If a
+ * later record says that the torn one was synced, it is damage, and the open ends with -EBADMSG. The
+ * calls are made on threads of the library, so no loop stalls, and coroutines on any loop, thread or
+ * test loop may use a handle. A coroutine is not destroyed while it waits for such a call
+ * (blocking.h); its wait ends after the call, also when it is cancelled. A child of fork leaves
+ * handles alone. There is one partition. There are no readers in other processes, and no retention
+ * by age.
  *
  * Between machines there is no engine of the library's own.
  *
@@ -242,8 +243,8 @@ bide_awaiter *bide_log_open(bide_log_operation *operation, bide_log **log, const
 
 /*
  * Closes the handle: publishes and claims, now and later, end with -EPIPE. Claims that are held
- * may still be published. Reads by consumers of the handle return the messages that are left, and
- * then -EPIPE. More than once is once.
+ * may still be published. Reads by consumers of the handle return the messages that are left, also
+ * what a cancelled publish has left to be written, and then -EPIPE. More than once is once.
  * Threads: any. Suspends: never. Progress: lock-free, linear in the waiters.
  */
 void bide_log_close(bide_log *log);
@@ -359,9 +360,9 @@ void bide_log_unsubscribe(bide_log_consumer *consumer);
  * has as many unacknowledged messages as the window waits until one is acknowledged.
  * Threads: any, one read of a consumer at a time. Errors: -EINVAL (`max` is 0), -EPIPE (not
  * subscribed, or the handle is closed and none is left), -ECANCELED, -ETIMEDOUT; for file -EBADMSG
- * (the message is damaged), -ENOMEM and those of the system's calls. Suspends: if there is no
- * message, and always for file. Cancel-safe: yes, none is delivered. Progress: as
- * bide_log_publish.
+ * (a message is damaged, and messages[0].position is its), -ENOMEM and those of the system's calls.
+ * Suspends: if there is no message, and always for file. Cancel-safe: yes, none is delivered.
+ * Progress: as bide_log_publish.
  */
 BIDE_MUST_AWAIT
 bide_awaiter *bide_log_read(bide_log_operation *operation, bide_log_consumer *consumer,

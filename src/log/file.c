@@ -5,7 +5,7 @@
  * 1. One commit runs at a time (state->is_flushing). It alone writes: it takes the batch that
  *    waits, numbers its records, writes them in one call, syncs them if one of its publishes asks
  *    for that, and then advances the tail. So readers see a message after it is as safe as its
- *    publish asked.
+ *    publish asked. Each record says up to which message the log was synced before.
  * 2. A write that fails is cut off again, and nothing of it was published. If that fails too, or a
  *    sync does, nobody knows what the disk has: the log publishes no more until it is opened again.
  *    A second sync proves nothing, because the system takes for written what the first has lost. So
@@ -217,9 +217,13 @@ static int log_file_encode(struct bide_log_batch_ *batch, const bide_log_message
                            uint32_t count)
 {
     size_t size = batch->size;
-    for (uint32_t i = 0; i < count; i++)
-        size += LOG_FILE_RECORD + (messages[i].key != NULL ? messages[i].key_size : 0) +
-                bide_log_headers_size_(&messages[i]) + messages[i].size;
+    for (uint32_t i = 0; i < count; i++) {
+        size_t one = LOG_FILE_RECORD + (messages[i].key != NULL ? messages[i].key_size : 0) +
+                     bide_log_headers_size_(&messages[i]) + messages[i].size;
+        if (one > SIZE_MAX - size)
+            return -ENOMEM;
+        size += one;
+    }
     if (size > batch->capacity) {
         size_t capacity = size > SIZE_MAX / 2 ? size : size * 2;
         uint8_t *grown = realloc(batch->bytes, capacity);
@@ -231,7 +235,7 @@ static int log_file_encode(struct bide_log_batch_ *batch, const bide_log_message
     for (uint32_t i = 0; i < count; i++) {
         uint8_t *out = batch->bytes + batch->size;
         bide_log_record_write_(out, &messages[i]);
-        batch->size += bide_log_record_number_(out, 0, 0);
+        batch->size += bide_log_record_number_(out, 0, 0, 0);
     }
     batch->count += count;
     return 0;
@@ -241,10 +245,11 @@ static int log_file_encode(struct bide_log_batch_ *batch, const bide_log_message
 static void log_file_retain(struct log_file *file)
 {
     uint64_t total = 0;
+    if (file->retain == 0)
+        return;
     for (size_t i = 0; i < file->segment_count; i++)
         total += file->segments[i].size;
-    while (file->retain != 0 && file->segment_count > 1 &&
-           total - file->segments[0].size >= file->retain) {
+    while (file->segment_count > 1 && total - file->segments[0].size >= file->retain) {
         char name[LOG_FILE_NAME];
         bide_log_segment_name_(file->segments[0].base, name);
         lock_take(&file->state.lock);
@@ -272,6 +277,7 @@ static int log_file_write(struct log_file *file, struct bide_log_batch_ *batch, 
             batch->is_uncertain = true;
             return file->failed = -errno;
         }
+        file->synced = batch->first - 1;
         status = bide_log_file_add_segment_(file, batch->first);
         if (status < 0) {
             batch->is_uncertain = file->failed != 0;
@@ -281,7 +287,8 @@ static int log_file_write(struct log_file *file, struct bide_log_batch_ *batch, 
     }
     status = bide_log_write_all_(file->newest, batch->bytes, batch->size, newest->size);
     if (status < 0) {
-        if (ftruncate(file->newest, (off_t)newest->size) < 0) {
+        /* it is synced, or a loss of power may bring back what was cut off */
+        if (ftruncate(file->newest, (off_t)newest->size) < 0 || fdatasync(file->newest) < 0) {
             file->failed = status; /* 2 */
             batch->is_uncertain = true;
         }
@@ -291,6 +298,8 @@ static int log_file_write(struct log_file *file, struct bide_log_batch_ *batch, 
         batch->is_uncertain = true;
         return file->failed = -errno;
     }
+    if (batch->syncs)
+        file->synced = batch->first + batch->count - 1;
     pthread_mutex_lock(&file->io);
     file->hints[0] = (struct log_file_hint){newest->base, batch->first, newest->size};
     newest->size += batch->size;
@@ -309,7 +318,7 @@ static int log_file_publish(struct log_file *file, struct bide_log_batch_ *batch
         now = *last_time;
     *last_time = now;
     for (size_t at = 0, i = 0; at < batch->size; i++)
-        at += bide_log_record_number_(batch->bytes + at, batch->first + i, now);
+        at += bide_log_record_number_(batch->bytes + at, batch->first + i, now, file->synced);
     return file->failed != 0 ? file->failed : log_file_write(file, batch, now);
 }
 
@@ -407,8 +416,7 @@ static void log_file_commit(bide_log *log)
         batch->status = status;
         batch->groups_status = change.status;
         batch->is_done = true;
-        state->claimed -= batch->left;
-        batch->left = 0;
+        bide_log_batch_settle_(state, batch);
         batch = bide_log_batch_leave_(state, batch);
     }
     lock_free(&state->lock);
@@ -456,7 +464,8 @@ static int log_file_reader_open(const struct log_file *file, struct log_file_rea
     bide_log_segment_name_(base, name);
     reader->offset = reader->count = 0;
     *opened = 0;
-    reader->descriptor = openat(file->directory, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    reader->descriptor =
+        openat(file->directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (reader->descriptor < 0)
         return errno == ENOENT ? -ESTALE : -errno;
     *opened = base;

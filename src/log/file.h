@@ -68,6 +68,7 @@ struct log_file {
     int groups; /* of the groups file; -1: to be written anew */
     uint64_t groups_size;
     uint64_t groups_live; /* what it would be if it were written anew, when it was looked at last */
+    uint64_t synced;      /* the number of the newest message that is on the disk for certain */
     int failed;           /* 0, or why nothing is published any more */
     bool directory_is_unsynced; /* a sync of it failed, and `failed` says why */
     bool is_clean; /* whoever used it last closed it, and knew what the disk was given */
@@ -132,8 +133,8 @@ int bide_log_record_load_(struct log_file_reader *reader, uint64_t offset,
 
 /* Encodes a message, without its number and time. */
 void bide_log_record_write_(uint8_t *out, const bide_log_message *message);
-/* Completes an encoded record; returns its bytes. */
-size_t bide_log_record_number_(uint8_t *out, uint64_t number, uint64_t time);
+/* Completes an encoded record; returns its bytes. All messages up to `synced` are synced. */
+size_t bide_log_record_number_(uint8_t *out, uint64_t number, uint64_t time, uint64_t synced);
 
 /* ---- file_open.c: called on threads for blocking calls ---- */
 

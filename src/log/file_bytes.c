@@ -131,7 +131,7 @@ int bide_log_record_read_(struct log_file_reader *reader, uint64_t offset, uint6
     record->key_size = (uint32_t)bide_log_get_(at + 24, 4);
     record->encoded_size = (uint32_t)bide_log_get_(at + 28, 4);
     record->size = (uint32_t)bide_log_get_(at + 32, 4);
-    return record->number == number && bide_log_get_(at + 36, 4) == 0 &&
+    return record->number == number && bide_log_get_(at + 36, 4) <= number &&
            (uint64_t)record->key_size + record->encoded_size + record->size <= BIDE_LOG_SIZE_MAX;
 }
 
@@ -187,10 +187,12 @@ void bide_log_record_write_(uint8_t *out, const bide_log_message *message)
     bide_log_put_(out + 36, 0, 4);
 }
 
-size_t bide_log_record_number_(uint8_t *out, uint64_t number, uint64_t time)
+size_t bide_log_record_number_(uint8_t *out, uint64_t number, uint64_t time, uint64_t synced)
 {
+    uint64_t unsynced = number - synced;
     bide_log_put_(out + 8, number, 8);
     bide_log_put_(out + 16, time, 8);
+    bide_log_put_(out + 36, unsynced <= UINT32_MAX ? unsynced : 0, 4);
     bide_log_put_(out, bide_log_crc_(out + 4, LOG_FILE_RECORD - 4), 4);
     return LOG_FILE_RECORD + (size_t)bide_log_get_(out + 24, 4) +
            (size_t)bide_log_get_(out + 28, 4) + (size_t)bide_log_get_(out + 32, 4);

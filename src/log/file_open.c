@@ -7,7 +7,8 @@
  *    its writes. A sync alone would succeed now, because the system believes that the disk has them.
  *    So the signature is always written again, and the newest segment and the groups are, unless the
  *    log was closed in order. Other segments were synced before they got a successor.
- * 3. The bytes behind the last record are a tear only if no record follows them.
+ * 3. Whatever is no record, and all behind it, is a tear, unless a record behind it says that the
+ *    message was synced: a loss of power leaves the pages that were not synced in any order.
  * 4. Groups that are ahead of the log are cut in the file before the log is used. The numbers that
  *    they were done with are given again.
  */
@@ -76,11 +77,39 @@ int bide_log_file_sync_directory_(struct log_file *file)
     return file->directory_is_unsynced ? file->failed : 0;
 }
 
+/*
+ * Removes what was being made by a process that ended, or by a call that failed and could not remove
+ * it: it has up to `max` bytes, and begins as the log's files do, or with zeros.
+ */
+static int log_file_discard(const struct log_file *file, const char *fresh, uint64_t max)
+{
+    uint8_t bytes[8] = {0}, header[LOG_FILE_HEADER];
+    uint64_t size;
+    int descriptor = log_file_open_regular(file, fresh, O_RDONLY, &size);
+    if (descriptor < 0)
+        return descriptor == -ENOENT ? 0 : descriptor;
+    size_t count = size < sizeof bytes ? (size_t)size : sizeof bytes;
+    int whole = bide_log_read_all_(descriptor, bytes, count, 0);
+    close(descriptor);
+    if (whole <= 0)
+        return whole < 0 ? whole : -EIO;
+    bide_log_header_write_(header, LOG_FILE_SEGMENT, 0, 0);
+    bool is_zero = true;
+    for (size_t i = 0; i < count; i++)
+        is_zero = is_zero && bytes[i] == 0;
+    if (size > max || (!is_zero && memcmp(bytes, header, count) != 0))
+        return -EEXIST;
+    return unlinkat(file->directory, fresh, 0) < 0 ? -errno : 0;
+}
+
 int bide_log_file_make_(struct log_file *file, const char *name, const char *fresh,
                         const void *bytes, size_t size)
 {
     uint64_t empty;
     int descriptor = log_file_open_regular(file, fresh, O_RDWR | O_CREAT | O_EXCL, &empty);
+    uint64_t max = strcmp(fresh, "segment.new") == 0 ? size : UINT64_MAX;
+    if (descriptor == -EEXIST && log_file_discard(file, fresh, max) == 0)
+        descriptor = log_file_open_regular(file, fresh, O_RDWR | O_CREAT | O_EXCL, &empty);
     if (descriptor < 0)
         return descriptor;
     int status = bide_log_write_all_(descriptor, bytes, size, 0);
@@ -290,31 +319,6 @@ static int log_file_lock(struct log_file *file, char *problem, const char *path)
                       : 0;
 }
 
-/*
- * Removes what a process was making when it ended: it has up to `max` bytes, and begins as the log's
- * files do, or with zeros.
- */
-static int log_file_discard(const struct log_file *file, const char *fresh, uint64_t max)
-{
-    uint8_t bytes[8] = {0}, header[LOG_FILE_HEADER];
-    uint64_t size;
-    int descriptor = log_file_open_regular(file, fresh, O_RDONLY, &size);
-    if (descriptor < 0)
-        return descriptor == -ENOENT ? 0 : descriptor;
-    size_t count = size < sizeof bytes ? (size_t)size : sizeof bytes;
-    int whole = bide_log_read_all_(descriptor, bytes, count, 0);
-    close(descriptor);
-    if (whole <= 0)
-        return whole < 0 ? whole : -EIO;
-    bide_log_header_write_(header, LOG_FILE_SEGMENT, 0, 0);
-    bool is_zero = true;
-    for (size_t i = 0; i < count; i++)
-        is_zero = is_zero && bytes[i] == 0;
-    if (size > max || (!is_zero && memcmp(bytes, header, count) != 0))
-        return -EEXIST;
-    return unlinkat(file->directory, fresh, 0) < 0 ? -errno : 0;
-}
-
 /* ---- Records ---- */
 
 /* Reads a segment up to the first that is no record, which is at *end; *count records. */
@@ -423,10 +427,10 @@ static int log_segment_ends_with(const struct log_file *file,
 }
 
 /*
- * 1: a whole record of `number` or a greater one is behind `from`; 0: there is none; or a negative
- * errno.
+ * 1: a whole record behind `from` says that the message `number` was synced; 0: none does; or a
+ * negative errno.
  */
-static int log_segment_goes_on(int descriptor, uint64_t from, uint64_t size, uint64_t number)
+static int log_segment_was_synced(int descriptor, uint64_t from, uint64_t size, uint64_t number)
 {
     struct log_file_record record;
     const uint8_t *at;
@@ -443,9 +447,9 @@ static int log_segment_goes_on(int descriptor, uint64_t from, uint64_t size, uin
             break;
         }
         status = 0;
-        uint64_t greater = bide_log_get_(at + 8, 8);
-        if (bide_log_get_(at + 36, 4) == 0 && greater >= number &&
-            greater - number <= size / LOG_FILE_RECORD)
+        uint64_t greater = bide_log_get_(at + 8, 8), unsynced = bide_log_get_(at + 36, 4);
+        if (unsynced != 0 && greater > number && greater - number <= size / LOG_FILE_RECORD &&
+            unsynced <= greater - number)
             status = bide_log_record_read_(reader, offset, greater, &record);
         if (status == 1)
             status = bide_log_record_load_(reader, offset, &record, size, NULL);
@@ -506,8 +510,8 @@ static int log_file_keep_rest(struct log_file *file, const char *name, int descr
         status = -errno;
     if (status < 0)
         return log_file_problem(problem, path, name, status, NULL);
-    snprintf(problem, BIDE_LOG_PROBLEM_TEXT, "file:%.40s: %" PRIu64 " bytes are no record: %.80s",
-             path, size - from, kept);
+    snprintf(problem, BIDE_LOG_PROBLEM_TEXT, "file:%.40s: %" PRIu64 " bytes were torn: %.80s", path,
+             size - from, kept);
     return 0;
 }
 
@@ -541,14 +545,13 @@ static int log_file_look(struct log_file *file, char *problem, const char *path)
 static int log_file_cut_newest(struct log_file *file, const char *name, uint64_t end, uint64_t size,
                                uint64_t number, char *problem, const char *path)
 {
-    int status = log_segment_goes_on(file->newest, end, size, number);
+    int status = log_segment_was_synced(file->newest, end, size, number);
     if (status < 0)
         return log_file_problem(problem, path, name, status, NULL);
     if (status == 0)
         return log_file_keep_rest(file, name, file->newest, end, size, problem, path);
     snprintf(problem, BIDE_LOG_PROBLEM_TEXT,
-             "file:%.40s: %.40s: damaged at byte %" PRIu64 ", before other records", path, name,
-             end);
+             "file:%.40s: %.40s: damaged at byte %" PRIu64 ", which was synced", path, name, end);
     return -EBADMSG;
 }
 
@@ -590,7 +593,7 @@ static int log_file_recover_segments(struct log_file *file, char *problem, const
         if (status < 0)
             return log_file_problem(problem, path, name, status, NULL);
     }
-    state->tail = last->base + count - 1;
+    file->synced = state->tail = last->base + count - 1;
     state->oldest = file->segments[0].base;
     return 0;
 }

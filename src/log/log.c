@@ -19,6 +19,7 @@ void bide_log_state_init_(struct log_state *state, uint32_t window, bool groups_
     state->window = window;
     state->groups_hold = groups_hold;
     state->claimed = 0;
+    state->left = 0;
     state->tail = 0;
     state->oldest = 1;
     state->last_time = 0;
@@ -264,6 +265,13 @@ int bide_log_lag(bide_log *log, const char *group, uint64_t *count)
 
 /* ---- Batches: 5 ---- */
 
+void bide_log_batch_settle_(struct log_state *state, struct bide_log_batch_ *batch)
+{
+    state->claimed -= batch->left; /* 4 */
+    state->left -= batch->left;
+    batch->left = 0;
+}
+
 struct bide_log_batch_ *bide_log_batch_leave_(struct log_state *state,
                                               struct bide_log_batch_ *batch)
 {
@@ -271,8 +279,7 @@ struct bide_log_batch_ *bide_log_batch_leave_(struct log_state *state,
         return NULL;
     if (state->pending == batch) /* nobody waits for it, and it is not written */
         state->pending = NULL;
-    state->claimed -= batch->left; /* 4 */
-    batch->left = 0;
+    bide_log_batch_settle_(state, batch);
     return batch;
 }
 
@@ -472,6 +479,7 @@ static void log_batch_ends(struct log_state *state, struct bide_log_batch_ *batc
         return;
     bide_log_batch_free_(batch);
     bide_notify_all(&state->room);
+    bide_notify_all(&state->news); /* readers of a closed handle need not wait for it */
 }
 
 /* The wait for its batch has ended, or was cut short; the status of the publish. */
@@ -488,6 +496,7 @@ static int log_publish_end(bide_log_operation *self, int status)
         self->uncertain = batch->is_taken || batch->members > 1;
         if (self->uncertain) { /* 4: the messages stay in the batch, and so does their room */
             batch->left += self->claimed;
+            state->left += self->claimed;
             self->log->claims -= self->claimed;
             self->claimed = 0;
         }
@@ -689,6 +698,14 @@ static int log_group_changes(bide_log_operation *self, struct bide_log_group_ *g
     return log_batch_join(self, NULL, 0);
 }
 
+/* The group may be one that was not stored, or whose storing failed. Under the lock. */
+static bool log_group_is_unstored(const bide_log *log, const struct bide_log_group_ *group)
+{
+    const struct log_state *state = log->state;
+    return log->engine->commit != NULL && group->name[0] != '\0' &&
+           (group->is_changed || state->groups_are_removed || state->is_flushing);
+}
+
 /* The wait for that has ended: its status, or else `status`. */
 static int log_group_changed(bide_log_operation *self, int waited, int status)
 {
@@ -735,6 +752,8 @@ static int log_subscribe(bide_log_operation *self)
             group->following = *at;
             *at = group;
             status = log_group_changes(self, group);
+        } else if (log_group_is_unstored(log, group)) {
+            status = log_batch_join(self, NULL, 0);
         }
         group->members++;
         log->consumers++;
@@ -847,8 +866,8 @@ static bool log_try_read(bide_log_operation *self, const bide_context *context, 
                                            self->wanted, &self->due);
         for (uint32_t i = 0; log->engine->load != NULL && i < self->count; i++)
             log->engine->load(log, &self->messages[i]);
-        if (self->count == 0 && log->is_closed && log->claims == 0 && group->rejected == 0 &&
-            group->next > state->tail)
+        if (self->count == 0 && log->is_closed && log->claims == 0 && state->left == 0 &&
+            group->rejected == 0 && group->next > state->tail)
             *status = -EPIPE;
     }
     log_unlock(state);

@@ -14,7 +14,8 @@
  *    is_closed.
  * 4. A claim counts in `claimed` until it is published or released. So a publish that has its
  *    claim finds room. A publish that ends while its messages are in a batch leaves its claim there,
- *    until the batch is done or given up. So batches have no more messages than the window.
+ *    until the batch is done or given up. So batches have no more messages than the window, and
+ *    reads of a closed handle do not end before such messages are there.
  * 5. Engines that block publish in batches: a publish or a change of a group joins the batch that
  *    waits. While one commit runs (`is_flushing`) the others wait for `flushed`; whoever finds none
  *    running leads the next. A leader that ends without having made the call lets the others go on.
@@ -54,6 +55,7 @@ struct log_state {
     uint32_t window;
     bool groups_hold;   /* messages are kept until all groups are done with them */
     uint32_t claimed;   /* room of claims, and of publishes that have not ended */
+    uint32_t left;      /* of these, what publishes that have ended have left in batches */
     uint64_t tail;      /* the number of the newest message */
     uint64_t oldest;    /* the number of the oldest message that is kept, unless groups_hold */
     uint64_t last_time; /* of the newest message */
@@ -125,6 +127,9 @@ extern const struct log_engine bide_log_ring_engine_, bide_log_file_engine_;
 
 /* The library's threads for blocking calls: file.c. */
 int bide_log_threads_(bide_blocking **threads);
+
+/* What publishes have left in the batch is published, or given up. Under the lock. */
+void bide_log_batch_settle_(struct log_state *state, struct bide_log_batch_ *batch);
 
 /*
  * One member less, under the lock. Returns the batch if it is to be freed, after the lock: there may

@@ -1103,6 +1103,52 @@ static void what_a_destroyed_call_has_brought_goes_back(void **state)
     }
 }
 
+/* A cancelled publish leaves its message in a batch, which is written after the handle was closed, or given up. */
+static void a_closed_handle_ends_behind_what_a_cancelled_publish_left(void **state)
+{
+    (void)state;
+    for (unsigned e = 0; e < ENGINES; e++) {
+        for (int gives_up = 0; gives_up < 2 && !engines[e].holds; gives_up++) {
+            struct fixture it;
+            struct runner acknowledging, publishing, reading;
+            bide_log_consumer consumer, own;
+            bide_log_message read[1], message;
+            char text[4];
+            open_it(&it, &engines[e], "?window=4");
+            publish_all(&it, "a");
+            subscribe(&it, &consumer, "g");
+            expect(&it, &consumer, read, "a");
+            subscribe(&it, &own, NULL);
+            expect(&it, &own, &message, "a");
+            spawn(&it, &acknowledging,
+                  bide_log_acknowledge(&acknowledging.operation, &consumer, read, 1));
+            turn(&it); /* it waits for the call that writes */
+            publishing.message = message_of("b");
+            spawn(&it, &publishing,
+                  bide_log_publish(&publishing.operation, it.log, &publishing.message, 1));
+            turn(&it);
+            bide_stop_request(&publishing.stop);
+            assert_int_equal(ended(&it, &publishing), -ECANCELED);
+            assert_true(publishing.operation.uncertain);
+            bide_log_close(it.log);
+            spawn(&it, &reading, bide_log_read(&reading.operation, &own, &reading.message, 1));
+            turn(&it);
+            assert_false(acknowledging.has_ended);
+            assert_false(reading.has_ended);
+            if (gives_up != 0)
+                bide_stop_request(&acknowledging.stop);
+            assert_int_equal(ended(&it, &acknowledging), gives_up != 0 ? -ECANCELED : 0);
+            assert_int_equal(ended(&it, &reading), gives_up != 0 ? -EPIPE : 0);
+            if (gives_up == 0)
+                assert_int_equal(*(const char *)reading.message.data, 'b');
+            assert_int_equal(read_for(&it, &own, &message, 1, SOON, text), -EPIPE);
+            bide_log_unsubscribe(&own);
+            bide_log_unsubscribe(&consumer);
+            close_it(&it);
+        }
+    }
+}
+
 /* A publish that ends before its batch is written leaves its room there: the window bounds what waits. */
 static void a_cancelled_publish_keeps_its_room_until_it_is_written(void **state)
 {
@@ -1510,6 +1556,7 @@ int main(void)
         cmocka_unit_test(what_a_destroyed_coroutine_has_goes_back),
         cmocka_unit_test(what_a_destroyed_call_has_brought_goes_back),
         cmocka_unit_test(a_cancelled_publish_keeps_its_room_until_it_is_written),
+        cmocka_unit_test(a_closed_handle_ends_behind_what_a_cancelled_publish_left),
         cmocka_unit_test(a_log_in_use_is_not_destroyed),
         cmocka_unit_test(urls_are_checked),
         cmocka_unit_test(a_ring_is_shared_by_its_name),

@@ -42,6 +42,7 @@
  *     size     bytes of one message               4096                all
  *     segment  bytes of a segment, 4096 or more   64 MiB              file
  *     retain   bytes, 4096 or more                everything          file
+ *     keep_for seconds, 1 to 2^32                 for ever            file
  *
  *     engine   levels                 window                      name         reads in place
  *     ring     sent                   2 to 2^24, a power of two   63 bytes     yes
@@ -55,25 +56,26 @@
  * publish that fails has published nothing. `window` and `size` are the ring's; they must agree
  * in all handles that name them.
  *
- * "file:///path" is a directory, which is made if it is not there, and is otherwise empty or such
- * a log. One process at a time has it open, by any number of handles; others get -EBUSY. Publishes
- * and acknowledgements that wait at the same time are written together; the level `synced` adds
- * one fdatasync(2) for all of them, also to acknowledgements. `sent` is given as `stored`. Groups
- * do not hold publishes back: the window bounds the messages of publishes that are under way, and
- * messages that a group has not acknowledged. Messages stay until `retain` bytes of newer segments
- * are there, and groups pass over what was removed. Named groups, and what they have acknowledged,
- * outlive the process; `deliveries` counts since the log was opened. Messages that are read are
- * copies, which stay as long as they would in place. A publish that ends with an error has
- * published nothing if operation->uncertain is false. After a sync that failed, publishes of the
- * open log fail; when it is opened again, its newest segment is written again. The first record of
- * the newest segment that a loss of power has torn, and all behind it, are moved to a file beside,
- * and operation->problem names it. Positions of messages that were lost so are given again. If a
- * later record says that the torn one was synced, it is damage, and the open ends with -EBADMSG. The
- * calls are made on threads of the library, so no loop stalls, and coroutines on any loop, thread or
- * test loop may use a handle. A coroutine is not destroyed while it waits for such a call
- * (blocking.h); its wait ends after the call, also when it is cancelled. A child of fork leaves
- * handles alone. There is one partition. There are no readers in other processes, and no retention
- * by age.
+ * "file:///path" is a directory, which is made if it is not there, and is otherwise empty or such a
+ * log. One process at a time has it open, by any number of handles; others get -EBUSY. Publishes
+ * and acknowledgements that wait at the same time are written together; the level `synced` adds one
+ * fdatasync(2) for all of them, also to acknowledgements. `sent` is given as `stored`. Groups do
+ * not hold publishes back: the window bounds the messages of publishes that are under way, and
+ * messages that a group has not acknowledged. A publish removes the oldest segment if the newer
+ * ones have `retain` bytes, or if all of its messages are older than `keep_for`; groups pass over
+ * what was removed. The newest segment stays; a message goes into a new one if those of the newest
+ * are older than `keep_for`. Ages are by the system's clock, as `time` is. Named groups, and what
+ * they have acknowledged, outlive the process; `deliveries` counts since the log was opened.
+ * Messages that are read are copies, which stay as long as they would in place. A publish that ends
+ * with an error has published nothing if operation->uncertain is false. After a sync that failed,
+ * publishes of the open log fail; when it is opened again, its newest segment is written again. The
+ * first record of the newest segment that a loss of power has torn, and all behind it, are moved to
+ * a file beside, and operation->problem names it. Positions of messages that were lost so are given
+ * again. If a later record says that the torn one was synced, it is damage, and the open ends with
+ * -EBADMSG. The calls are made on threads of the library, so no loop stalls, and coroutines on any
+ * loop, thread or test loop may use a handle. A coroutine is not destroyed while it waits for such
+ * a call (blocking.h); its wait ends after the call, also when it is cancelled. A child of fork
+ * leaves handles alone. There is one partition. There are no readers in other processes.
  *
  * Between machines there is no engine of the library's own.
  *

@@ -117,6 +117,7 @@ static struct log_file *log_file_create(const bide_log *log, int directory)
     file->size = log->size;
     file->segment_size = log->segment;
     file->retain = log->retain;
+    file->keep_for = log->keep_for;
     file->directory = directory;
     file->lock = file->newest = file->groups = -1;
     file->process = getpid();
@@ -147,7 +148,8 @@ static int log_file_find(const bide_log *log, const char *path, char *problem,
         return (log->has_window && log->window != file->state.window) ||
                        (log->has_size && log->size != file->size) ||
                        (log->has_segment && log->segment != file->segment_size) ||
-                       (log->has_retain && log->retain != file->retain)
+                       (log->has_retain && log->retain != file->retain) ||
+                       (log->has_keep_for && log->keep_for != file->keep_for)
                    ? -EEXIST
                    : 0;
     }
@@ -241,15 +243,25 @@ static int log_file_encode(struct bide_log_batch_ *batch, const bide_log_message
     return 0;
 }
 
-/* Removes the oldest segments, as far as the newer ones are `retain` bytes. */
-static void log_file_retain(struct log_file *file)
+/* True: all messages of the segment are older than the log keeps them. */
+static bool log_file_is_old(const struct log_file *file, const struct log_file_segment *segment,
+                            uint64_t now)
+{
+    return file->keep_for != 0 && segment->last_time < now &&
+           now - segment->last_time > file->keep_for;
+}
+
+/* Removes the oldest segments, while the newer ones are `retain` bytes, or while they are old. */
+static void log_file_retain(struct log_file *file, uint64_t now)
 {
     uint64_t total = 0;
-    if (file->retain == 0)
+    if (file->retain == 0 && file->keep_for == 0)
         return;
     for (size_t i = 0; i < file->segment_count; i++)
         total += file->segments[i].size;
-    while (file->segment_count > 1 && total - file->segments[0].size >= file->retain) {
+    while (file->segment_count > 1 &&
+           ((file->retain != 0 && total - file->segments[0].size >= file->retain) ||
+            log_file_is_old(file, &file->segments[0], now))) {
         char name[LOG_FILE_NAME];
         bide_log_segment_name_(file->segments[0].base, name);
         lock_take(&file->state.lock);
@@ -272,7 +284,10 @@ static int log_file_write(struct log_file *file, struct bide_log_batch_ *batch, 
 {
     struct log_file_segment *newest = &file->segments[file->segment_count - 1];
     int status = 0;
-    if (newest->size > LOG_FILE_HEADER && newest->size + batch->size > file->segment_size) {
+    bool is_old = file->keep_for != 0 && newest->first_time < now &&
+                  now - newest->first_time > file->keep_for; /* or its messages would stay */
+    if (newest->size > LOG_FILE_HEADER &&
+        (is_old || newest->size + batch->size > file->segment_size)) {
         if (fdatasync(file->newest) < 0) { /* 3 */
             batch->is_uncertain = true;
             return file->failed = -errno;
@@ -305,8 +320,9 @@ static int log_file_write(struct log_file *file, struct bide_log_batch_ *batch, 
     newest->size += batch->size;
     if (newest->first_time == UINT64_MAX)
         newest->first_time = now;
+    newest->last_time = now;
     pthread_mutex_unlock(&file->io);
-    log_file_retain(file);
+    log_file_retain(file, now);
     return 0;
 }
 
@@ -507,7 +523,7 @@ static int log_file_fetch(bide_log *log, bide_log_message *messages, uint32_t co
     struct log_file *file = log_file_of(log);
     struct log_file_reader *reader = malloc(sizeof *reader);
     struct log_file_hint at = {0, 0, 0}, near;
-    struct log_file_segment segment = {0, 0, 0};
+    struct log_file_segment segment = {0, 0, 0, 0};
     uint64_t opened = 0;
     int status = reader == NULL ? -ENOMEM : 0;
     if (reader != NULL)
@@ -537,7 +553,7 @@ static int log_file_fetch(bide_log *log, bide_log_message *messages, uint32_t co
 /* The segment with the first message at `time` or later, or the one before it. */
 static struct log_file_segment log_file_segment_of_time(struct log_file *file, uint64_t time)
 {
-    struct log_file_segment segment = {0, 0, 0};
+    struct log_file_segment segment = {0, 0, 0, 0};
     pthread_mutex_lock(&file->io);
     lock_take(&file->state.lock);
     uint64_t oldest = file->state.oldest; /* those before are being removed */

@@ -40,6 +40,7 @@ struct log_file_segment {
     uint64_t base; /* the number of its first record */
     uint64_t size;
     uint64_t first_time; /* UINT64_MAX: it has no record */
+    uint64_t last_time;
 };
 
 /* Of one directory, by all handles of this process. */
@@ -53,6 +54,7 @@ struct log_file {
     uint32_t size; /* of a message, at most */
     uint64_t segment_size;
     uint64_t retain;
+    uint64_t keep_for; /* nanoseconds; 0: for ever */
     int directory;
     int lock;
     uint64_t id;

@@ -165,7 +165,7 @@ int bide_log_file_add_segment_(struct log_file *file, uint64_t base)
         return descriptor;
     pthread_mutex_lock(&file->io);
     file->segments[file->segment_count++] =
-        (struct log_file_segment){base, LOG_FILE_HEADER, UINT64_MAX};
+        (struct log_file_segment){base, LOG_FILE_HEADER, UINT64_MAX, 0};
     pthread_mutex_unlock(&file->io);
     if (file->newest >= 0)
         close(file->newest);
@@ -211,7 +211,7 @@ static int log_file_list(struct log_file *file, size_t *others)
         status = log_file_grow(file);
         if (status < 0)
             break;
-        file->segments[file->segment_count++] = (struct log_file_segment){base, 0, UINT64_MAX};
+        file->segments[file->segment_count++] = (struct log_file_segment){base, 0, UINT64_MAX, 0};
     }
     closedir(directory);
     if (status == 0 && file->segment_count != 0)
@@ -382,9 +382,12 @@ static int log_segment_look(struct log_file *file, struct log_file_segment *segm
     return status;
 }
 
-/* 1: the last record of a segment is that of `number`; 0: it is not; or a negative errno. */
-static int log_segment_ends_with(const struct log_file *file,
-                                 const struct log_file_segment *segment, uint64_t number)
+/*
+ * 1: the last record of a segment is that of `number`, and segment->last_time is set; 0: it is not;
+ * or a negative errno.
+ */
+static int log_segment_ends_with(const struct log_file *file, struct log_file_segment *segment,
+                                 uint64_t number)
 {
     char name[LOG_FILE_NAME];
     uint64_t size = 0;
@@ -419,6 +422,8 @@ static int log_segment_ends_with(const struct log_file *file,
             status = bide_log_record_read_(reader, offset, number, &record);
         if (status == 1 && end + bide_log_record_body_(&record) != size)
             status = 0;
+        if (status == 1)
+            segment->last_time = record.time;
     }
     if (reader->descriptor >= 0)
         close(reader->descriptor);
@@ -585,6 +590,7 @@ static int log_file_recover_segments(struct log_file *file, char *problem, const
     if (status < 0)
         return log_file_problem(problem, path, name, status, NULL);
     last->size = end;
+    last->last_time = state->last_time;
     if (count == 0) {
         last->first_time = UINT64_MAX;
         uint64_t before, at;
@@ -658,7 +664,7 @@ static int log_file_recover_groups(struct log_file *file, char *problem, const c
 int bide_log_file_recover_(struct log_file *file, char *problem, const char *path)
 {
     static const char *const fresh[] = {"segment.new", "groups.new"};
-    static const uint64_t max[] = {LOG_FILE_HEADER, UINT64_MAX};
+    static const uint64_t max[] = {LOG_FILE_HEADER, UINT64_MAX, 0};
     int status = log_file_lock(file, problem, path);
     for (int i = 0; status == 0 && i < 2; i++) {
         status = log_file_discard(file, fresh[i], max[i]);

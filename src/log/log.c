@@ -112,10 +112,12 @@ static int log_open_begin(bide_log_operation *self, struct log_url *url)
     log->size = url->size;
     log->segment = url->segment;
     log->retain = url->retain;
+    log->keep_for = url->keep_for;
     log->has_window = url->has_window;
     log->has_size = url->has_size;
     log->has_segment = url->has_segment;
     log->has_retain = url->has_retain;
+    log->has_keep_for = url->has_keep_for;
     bide_mutex_init(&log->turn);
     self->log = log;
     return 0;

@@ -75,11 +75,11 @@ struct bide_log {
     bide_log_level level;
     uint32_t window;
     uint32_t size;
-    uint64_t segment, retain;
-    bool has_window, has_size, has_segment, has_retain; /* the URL names them */
-    bool is_closed;                                     /* under the state's lock */
-    uint32_t claims;                                    /* room of claims that are held; likewise */
-    uint32_t consumers;                                 /* likewise */
+    uint64_t segment, retain, keep_for;
+    bool has_window, has_size, has_segment, has_retain, has_keep_for; /* the URL names them */
+    bool is_closed;                                                   /* under the state's lock */
+    uint32_t claims;    /* room of claims that are held; likewise */
+    uint32_t consumers; /* likewise */
     bide_mutex turn;
 };
 
@@ -92,7 +92,7 @@ struct log_engine {
     unsigned levels; /* bits by bide_log_level */
     bide_log_level best;
     size_t handle_size;
-    bool has_segments; /* the options `segment` and `retain` */
+    bool has_segments; /* the options `segment`, `retain` and `keep_for` */
 
     /* Attaches the handle to its state. `problem` has BIDE_LOG_PROBLEM_TEXT bytes, and is empty. */
     int (*open)(bide_log *log, const char *name, char *problem);
@@ -152,7 +152,8 @@ struct log_url {
     uint32_t size;
     uint64_t segment;
     uint64_t retain;
-    bool has_window, has_size, has_segment, has_retain;
+    uint64_t keep_for; /* nanoseconds */
+    bool has_window, has_size, has_segment, has_retain, has_keep_for;
 };
 
 /* Parses a URL. On errors `problem`, of BIDE_LOG_PROBLEM_TEXT bytes, says why. */

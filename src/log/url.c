@@ -15,6 +15,7 @@ static const char *const log_level_names[] = {"sent", "stored", "majority", "syn
 #define LOG_SEGMENT_MIN     UINT64_C(4096)
 #define LOG_SEGMENT_DEFAULT (UINT64_C(64) << 20)
 #define LOG_BYTES_MAX       (UINT64_C(1) << 62)
+#define LOG_SECONDS_MAX     (UINT64_C(1) << 32)
 
 #define LOG_COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -68,7 +69,7 @@ static int log_url_number(const char *value, uint64_t min, uint64_t max, uint64_
 /* Applies one option. `seen` has a bit for each option. */
 static int log_url_option(struct log_url *url, const char *name, const char *value, unsigned *seen)
 {
-    static const char *const names[] = {"level", "window", "size", "segment", "retain"};
+    static const char *const names[] = {"level", "window", "size", "segment", "retain", "keep_for"};
     unsigned which = 0;
     while (which < LOG_COUNT_OF(names) && strcmp(names[which], name) != 0)
         which++;
@@ -79,9 +80,9 @@ static int log_url_option(struct log_url *url, const char *name, const char *val
     int status = which == 0   ? 0
                  : which == 1 ? log_url_number(value, 1, BIDE_LOG_WINDOW_MAX, &number)
                  : which == 2 ? log_url_number(value, 1, BIDE_LOG_SIZE_MAX, &number)
-                 : !url->engine->has_segments
-                     ? -EINVAL
-                     : log_url_number(value, LOG_SEGMENT_MIN, LOG_BYTES_MAX, &number);
+                 : !url->engine->has_segments ? -EINVAL
+                 : which == 5                 ? log_url_number(value, 1, LOG_SECONDS_MAX, &number)
+                              : log_url_number(value, LOG_SEGMENT_MIN, LOG_BYTES_MAX, &number);
     if (status < 0)
         return status;
     switch (which) {
@@ -100,6 +101,10 @@ static int log_url_option(struct log_url *url, const char *name, const char *val
     case 4:
         url->has_retain = true;
         url->retain = number;
+        return 0;
+    case 5:
+        url->has_keep_for = true;
+        url->keep_for = number * 1000000000u;
         return 0;
     default:
         break;

@@ -11,7 +11,7 @@
 
 const unsigned fuzz_executions = 20000;
 const char *const fuzz_words[] = {"uring:", "ring:", "ufile:///", "segment=4096", "?", "&", "=", "level=sent", "level=synced", "window=16", "window=16777216",
-                                  "retain=4611686018427387904",
+                                  "retain=4611686018427387904", "keep_for=4294967296", "keep_for=4294967297",
                                   "window=16777217", "size=4096", "size=1073741824", "%41", "%00", "%", "p0-1",
                                   "18446744073709551615", "18446744073709551616", "-", "h\1", "h\3", NULL};
 

@@ -204,6 +204,19 @@ int __wrap_openat64(int descriptor, const char *path, int flags, ...)
     return call_fails() ? -1 : __real_openat64(descriptor, path, flags, 0600);
 }
 
+/* The system's clock, by which messages are old, is so many seconds ahead. */
+static bide_atomic(uint32_t) seconds_ahead;
+
+int __real_clock_gettime(clockid_t clock, struct timespec *now);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *now);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
+{
+    int status = __real_clock_gettime(clock, now);
+    if (clock == CLOCK_REALTIME) /* relaxed: a number, and the test waits for each call */
+        now->tv_sec += (time_t)bide_atomic_load(&seconds_ahead, relaxed);
+    return status;
+}
+
 int __wrap_syncfs(int descriptor);
 int __wrap_syncfs(int descriptor)
 {
@@ -250,6 +263,7 @@ static void begin(struct fixture *it)
     directory_error = parent_error = system_error = unlink_error = 0;
     disk.inode = 0;
     meddled = NULL;
+    bide_atomic_store(&seconds_ahead, 0, relaxed);
     bide_sim_loop_init(&it->loop, 1);
     log_directory_make(&it->directory);
 }
@@ -467,6 +481,63 @@ static void old_segments_are_removed(void **state)
     assert_int_equal(read_some(&it, &own, more, 1), 0);
     assert_int_equal(more[0].position.low_, first);
     bide_log_unsubscribe(&own);
+    close_log(&it);
+    end(&it);
+}
+
+static void wait_seconds(uint32_t seconds)
+{
+    bide_atomic_store(&seconds_ahead, bide_atomic_load(&seconds_ahead, relaxed) + seconds, relaxed);
+}
+
+/* What is older than `keep_for` is removed by the next publish, also if it is in the newest segment. */
+static void old_messages_are_removed(void **state)
+{
+    (void)state;
+    static const char options[] = "?level=stored&segment=4096&keep_for=1000";
+    static char data[1500];
+    struct fixture it;
+    begin(&it);
+    assert_int_equal(open_log(&it, options), 0);
+    for (char letter = 'a'; letter < 'f'; letter++) { /* two in a segment */
+        data[0] = letter;
+        assert_int_equal(publish(&it, data, sizeof data), 0);
+        wait_seconds(100);
+    }
+    wait_seconds(400); /* a is 900 old */
+    publish_letters(&it, "f");
+    expect_left(&it, NULL, "abcdef");
+    wait_seconds(150); /* a is 1050 old, and b 950 */
+    publish_letters(&it, "g");
+    expect_left(&it, NULL, "abcdefg");
+    wait_seconds(100);
+    expect_left(&it, NULL, "abcdefg");
+    publish_letters(&it, "h");
+    assert_false(exists(&it, SEGMENT));
+    expect_left(&it, NULL, "cdefgh");
+    close_log(&it);
+
+    /* ages are known when it is opened again */
+    wait_seconds(300);
+    assert_int_equal(open_log(&it, options), 0);
+    expect_left(&it, NULL, "cdefgh");
+    publish_letters(&it, "i"); /* e is in the newest, and 1050 old: a new one begins */
+    assert_true(exists(&it, "00000000000000000009.log"));
+    assert_false(exists(&it, "00000000000000000003.log"));
+    expect_left(&it, NULL, "efghi");
+    close_log(&it);
+    wait_seconds(5000);
+    assert_int_equal(open_log(&it, options), 0);
+    expect_left(&it, NULL, "efghi");
+    publish_letters(&it, "j");
+    expect_left(&it, NULL, "j");
+    close_log(&it);
+
+    /* a clock that is set back makes nothing older */
+    bide_atomic_store(&seconds_ahead, 0, relaxed);
+    assert_int_equal(open_log(&it, options), 0);
+    publish_letters(&it, "k");
+    expect_left(&it, NULL, "jk");
     close_log(&it);
     end(&it);
 }
@@ -717,6 +788,7 @@ static void what_is_not_a_log_is_left_alone(void **state)
     bide_log *first = it.log;
     assert_int_equal(open_log(&it, "?window=2"), -EEXIST);
     assert_int_equal(open_log(&it, "?segment=5000"), -EEXIST);
+    assert_int_equal(open_log(&it, "?keep_for=5000"), -EEXIST);
     assert_int_equal(open_log(&it, ""), 0);
     close_log(&it);
     pid_t child = fork();
@@ -1626,6 +1698,7 @@ int main(void)
         cmocka_unit_test(messages_and_groups_are_there_after_a_restart),
         cmocka_unit_test(a_large_log_is_read_from_any_place),
         cmocka_unit_test(old_segments_are_removed),
+        cmocka_unit_test(old_messages_are_removed),
         cmocka_unit_test(a_segment_is_cut_and_changed_at_each_byte),
         cmocka_unit_test(a_groups_file_is_cut_and_changed_at_each_byte),
         cmocka_unit_test(what_is_not_a_log_is_left_alone),

@@ -521,7 +521,7 @@ static void what_was_synced_survives_losses_of_power(void **state)
     (void)state;
     enum { GENERATIONS = 8 };
     uint64_t random = testing_seed();
-    uint32_t rounds = rounds_of(20);
+    uint32_t rounds = rounds_of(12);
     for (uint32_t round = 0; round < rounds; round++) {
         struct fixture *it = calloc(1, sizeof *it);
         char image[100];

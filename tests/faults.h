@@ -57,6 +57,18 @@ typedef enum fault {
     FAULT_FUNCTIONS   /* how many there are */
 } fault;
 
+/*
+ * The call that makes a descriptor by which one thread wakes another's poll (descriptors.h), and the number of
+ * descriptors that it makes.
+ */
+#if defined BIDE_HAS_EVENTFD && !BIDE_HAS_EVENTFD
+#define FAULT_RAISED FAULT_PIPE2
+enum { FAULTS_RAISED_ENDS = 2 };
+#else
+#define FAULT_RAISED FAULT_EVENTFD
+enum { FAULTS_RAISED_ENDS = 1 };
+#endif
+
 /* For `times`: the n-th call, and every later one. */
 #define FAULTS_ALWAYS UINT_MAX
 

@@ -31,8 +31,8 @@ typedef struct bide_pollable {
 } bide_pollable;
 
 /*
- * Makes one, with an eventfd of its own that is closed on exec. After an error there is nothing to
- * destroy.
+ * Makes one, with an eventfd of its own that is closed on exec; with a pipe if the system has no eventfd.
+ * After an error there is nothing to destroy.
  * Threads: any. Errors: -EMFILE, -ENFILE, -ENODEV, -ENOMEM.
  */
 int bide_pollable_init(bide_pollable *pollable);

@@ -253,7 +253,7 @@ static void epoll_destroy_state(bide_loop *loop, bool is_own)
     if (is_own)
         bide_run_loop_close_fd(&loop->run);
     else
-        close(loop->run.fd);
+        bide_descriptor_close_(loop->run.fd);
     for (epoll_double *at = loop->epoll->doubles, *next; at != NULL; at = next) {
         next = at->next; /* (of descriptors that are still open) */
         close(at->fd);

@@ -463,7 +463,7 @@ static void poll_destroy_state(bide_loop *loop, bool is_own)
     if (is_own)
         bide_run_loop_close_fd(&loop->run);
     else
-        close(loop->run.fd);
+        bide_descriptor_close_(loop->run.fd);
     poll_free_state(loop->poll);
 }
 

@@ -240,7 +240,7 @@ static void uring_destroy(bide_loop *loop, bool is_own)
     } else {
         close(loop->uring->ring.ring_fd);
         if (loop->run.fd >= 0)
-            close(loop->run.fd);
+            bide_descriptor_close_(loop->run.fd);
     }
     free(loop->uring->stats);
     free(loop->uring);

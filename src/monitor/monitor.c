@@ -26,6 +26,7 @@
 #include "socket_path.h"
 #include "current_tasks.h"
 
+#include "../system/descriptors.h"
 #include "../system/fork.h"
 #include "../system/threads.h"
 
@@ -38,7 +39,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -58,7 +58,7 @@ typedef struct monitor {
     char name[MONITOR_NAME_MAX];
     uid_t owner;
     int listener;
-    int ending; /* an eventfd: readable when the thread has to stop */
+    int ending; /* of descriptors.h: readable when the thread has to stop */
     pthread_t thread;
 
     /* owned by the thread */
@@ -335,7 +335,7 @@ static void *monitor_main(void *argument)
 static void monitor_close_descriptors(monitor *monitor)
 {
     close(monitor->listener);
-    close(monitor->ending);
+    bide_descriptor_close_(monitor->ending);
 }
 
 /* In a child of fork: 6. */
@@ -367,12 +367,12 @@ static int monitor_start_thread(monitor *monitor)
     if (!has_fork_handler && pthread_atfork(NULL, NULL, monitor_after_fork_in_child) != 0)
         return -ENOMEM;
     has_fork_handler = true;
-    monitor->ending = eventfd(0, EFD_CLOEXEC);
+    monitor->ending = bide_descriptor_create_();
     if (monitor->ending < 0)
-        return -errno;
+        return monitor->ending;
     int error = bide_threads_start_(&monitor->thread, 1, monitor_main, monitor, monitor_give_up);
     if (error != 0)
-        close(monitor->ending);
+        bide_descriptor_close_(monitor->ending);
     return error;
 }
 
@@ -414,7 +414,6 @@ int bide_monitor_start(const bide_monitor_options *options)
 
 int bide_monitor_stop(void)
 {
-    static const uint64_t one = 1;
     pthread_mutex_lock(&monitor_state.lock);
     monitor *monitor = monitor_state.is_ending ? NULL : monitor_state.monitor;
     monitor_state.is_ending = monitor != NULL || monitor_state.is_ending; /* 2 */
@@ -422,8 +421,7 @@ int bide_monitor_stop(void)
     if (monitor == NULL)
         return -EALREADY;
     bide_listen_path_remove(&monitor->socket);
-    while (write(monitor->ending, &one, sizeof one) < 0 && errno == EINTR) {
-    }
+    bide_descriptor_raise_(monitor->ending);
     bide_threads_join_(&monitor->thread, 1);
     pthread_mutex_lock(&monitor_state.lock);
     monitor_state.monitor = NULL;

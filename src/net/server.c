@@ -35,11 +35,15 @@
 #include "bide/sleep.h"
 
 #include "../io/operation.h"
+#include "../system/descriptors.h"
+#include "../system/portable.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#if BIDE_HAS_EVENTFD
 #include <sys/eventfd.h>
+#endif
 #include <unistd.h>
 
 #define SERVER_DEFAULT_PAUSE UINT64_C(10000000) /* nanoseconds */
@@ -232,6 +236,16 @@ static void server_start_connection(bide_server *server, bide_connection *connec
 
 /* ---- Accepting ---- */
 
+/* A descriptor that needs no file. */
+static int server_open_idle_descriptor(void)
+{
+#if BIDE_HAS_EVENTFD
+    return eventfd(0, EFD_CLOEXEC);
+#else
+    return portable_socket(AF_UNIX, SOCK_DGRAM, 0, false);
+#endif
+}
+
 /* Makes sure that there is a reserve descriptor. False: none can be opened. */
 static bool server_open_reserve(bide_server *server, const bide_context *context)
 {
@@ -245,7 +259,7 @@ static bool server_open_reserve(bide_server *server, const bide_context *context
     /* (a process whose root is another directory, or that may open few files, has no such device) */
     if (server->reserve < 0 && io_calls(io) == NULL &&
         (errno == ENOENT || errno == EACCES || errno == EPERM))
-        server->reserve = eventfd(0, EFD_CLOEXEC);
+        server->reserve = server_open_idle_descriptor();
     return server->reserve >= 0;
 }
 

@@ -39,7 +39,7 @@
  *    by a thread that takes one and leaves others. If all calls are slow, and there are no more spare
  *    threads, queued calls wait until one of them has ended.
  *
- * `interrupt_fd` is an eventfd. It becomes readable once, and stays so. So an interruption of all
+ * `interrupt_fd` is a descriptor of descriptors.h. It becomes readable once, and stays so. So an interruption of all
  * reads is not lost between a check of a flag and the sleep.
  */
 #define _GNU_SOURCE
@@ -56,7 +56,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -413,7 +412,7 @@ static void free_blocking(bide_blocking *blocking)
     pthread_cond_destroy(&blocking->ended);
     pthread_cond_destroy(&blocking->condition);
     pthread_mutex_destroy(&blocking->lock);
-    close(blocking->interrupt_fd);
+    bide_descriptor_close_(blocking->interrupt_fd);
     free(blocking);
 }
 
@@ -487,12 +486,9 @@ int bide_blocking_create_with(bide_blocking **created, const bide_blocking_optio
     bide_blocking *blocking = malloc(sizeof *blocking + count * sizeof blocking->threads[0]);
     if (blocking == NULL)
         return -ENOMEM;
-    int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    blocking->interrupt_fd = fd >= 0 ? bide_descriptor_not_standard_(fd) : -errno;
+    blocking->interrupt_fd = bide_descriptor_create_();
     if (blocking->interrupt_fd < 0) {
         error = blocking->interrupt_fd;
-        if (fd >= 0)
-            close(fd);
         free(blocking);
         return error;
     }

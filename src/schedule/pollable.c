@@ -4,52 +4,54 @@
  *
  *     state   IDLE --start--> STARTED --the operation ends--> ENDED --finish--> IDLE
  *
- * The ender stores ENDED, and then writes to the eventfd. To finish, the owner reads the eventfd first,
- * which succeeds only after that write, and then checks the state.
+ * The ender stores ENDED, and then writes to the descriptor: an eventfd, or the other end of a pipe.
+ * To finish, the owner reads the descriptor first, which succeeds only after that write, and then checks the state.
  *
- * 1. The write is the ender's last action, and it uses only the number of the descriptor, which it
+ * 1. The write is the ender's last action, and it uses only the numbers of the descriptor, which it
  *    copied while the operation held the struct. A read that succeeds comes after the effect of the
  *    write. From then on the owner may use the struct for the next operation, free it, or close the
  *    descriptor: the ender is on its way out of the kernel, which holds the file for it. If the state
  *    decided instead, the owner could see ENDED and close the descriptor before the write. The write
  *    would then go to whatever file has that number.
- * 2. ENDED is stored with release, and loaded with acquire after the read of the eventfd: so the owner
+ * 2. ENDED is stored with release, and loaded with acquire after the read of the descriptor: so the owner
  *    sees the result, and what the operation wrote. The kernel's locks give this order too, but the
  *    language does not know them.
- * 3. The counter is 1 from the end to the finish, and 0 otherwise. So the write neither blocks nor
+ * 3. The counter, or the number of bytes, is 1 from the end to the finish, and 0 otherwise. So the write neither blocks nor
  *    fails, and one read makes the descriptor unreadable.
  */
 #include "bide/pollable.h"
 
+#include "../system/descriptors.h"
+
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 enum { POLLABLE_IDLE, POLLABLE_STARTED, POLLABLE_ENDED };
 
+/* Whether the user has closed the reading end of a pipe, so that a write would raise SIGPIPE. */
+static bool pollable_is_closed(int fd, int end)
+{
+    return fd != end && fcntl(fd, F_GETFD) < 0;
+}
+
 static void pollable_ended(bide_root *root)
 {
     bide_pollable *pollable = bide_container_of(root, bide_pollable, root);
-    int fd = bide_pollable_fd(pollable);
-    int saved = errno;
-    uint64_t one = 1;
-    ssize_t written;
+    int fd = bide_pollable_fd(pollable), end = bide_descriptor_writing_end_(fd);
     bide_atomic_store(&pollable->state, POLLABLE_ENDED, release); /* 2, partner is finish's load */
-    do {
-        written = write(fd, &one, sizeof one); /* 1 */
-    } while (written < 0 && errno == EINTR);
-    if (BIDE_UNLIKELY(written < 0))
+    if (BIDE_UNLIKELY(pollable_is_closed(fd, end) || bide_descriptor_write_(end) != 0)) /* 1 */
         bide_platform.misuse("the descriptor of a pollable was closed", "bide_pollable_start",
                              __FILE__, __LINE__);
-    errno = saved;
 }
 
 int bide_pollable_init(bide_pollable *pollable)
 {
-    pollable->fd_and_1_ = 1 + eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (pollable->fd_and_1_ == 0)
-        return -errno;
+    int fd = bide_descriptor_create_();
+    pollable->fd_and_1_ = fd >= 0 ? 1 + fd : 0;
+    if (fd < 0)
+        return fd;
     bide_atomic_init(&pollable->state, POLLABLE_IDLE);
     pollable->deadline = BIDE_FOREVER;
     return 0;
@@ -67,7 +69,7 @@ void bide_pollable_destroy_(bide_pollable *pollable, const char *what, const cha
     if (pollable_state(pollable) != POLLABLE_IDLE)
         bide_platform.misuse(what, where, file, line);
     if (pollable->fd_and_1_ != 0)
-        close(bide_pollable_fd(pollable));
+        bide_descriptor_close_(bide_pollable_fd(pollable));
     pollable->fd_and_1_ = 0;
 }
 

@@ -96,12 +96,6 @@ uint64_t model_slow_call(void)
     return 0;
 }
 
-int model_close(int fd)
-{
-    bide_check_assert(fd == 3);
-    return 0;
-}
-
 int model_name(pthread_t thread)
 {
     (void)thread;

@@ -8,7 +8,6 @@
 #include <pthread.h>
 #include <stdint.h>
 #include <signal.h>
-#include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -17,7 +16,6 @@ int model_kill(pthread_t thread);
 int model_take_pending(void);
 uint64_t model_slow_call(void);
 int model_action(struct sigaction *old);
-int model_close(int fd);
 int model_name(pthread_t thread);
 int model_timed_wait(pthread_cond_t *condition, pthread_mutex_t *mutex);
 
@@ -28,8 +26,6 @@ int model_timed_wait(pthread_cond_t *condition, pthread_mutex_t *mutex);
 #define sigtimedwait(set, info, time)    ((void)(set), (void)(time), model_take_pending())
 #define sigaction(number, action, old)   ((void)(number), (void)(action), model_action(old))
 #define pthread_setname_np(thread, name) ((void)(name), model_name(thread))
-#define eventfd(value, flags)            (3)
-#define close(fd)                        model_close(fd)
 #undef pthread_cond_timedwait
 #define pthread_cond_timedwait(condition, mutex, time) \
     ((void)(time), model_timed_wait(condition, mutex))

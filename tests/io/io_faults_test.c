@@ -576,7 +576,7 @@ static void a_monitor_that_cannot_start_leaves_nothing(void **state)
     (void)state;
     assert_int_equal(faults_for_each_n(FAULT_CALLOC, ENOMEM, start_and_stop, NULL), 1);
     assert_int_equal(faults_for_each_n(FAULT_SOCKET, EMFILE, start_and_stop, NULL), 1);
-    assert_int_equal(faults_for_each_n(FAULT_EVENTFD, EMFILE, start_and_stop, NULL), 1);
+    assert_int_equal(faults_for_each_n(FAULT_RAISED, EMFILE, start_and_stop, NULL), 1);
     assert_int_equal(faults_for_each_n(FAULT_PTHREAD_CREATE, EAGAIN, start_and_stop, NULL), 1);
 }
 

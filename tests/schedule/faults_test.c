@@ -68,8 +68,8 @@ static void threads_for_blocking_calls_that_cannot_be_made_leave_nothing(void **
 {
     (void)state;
     assert_each_is_reported(make_blocking, FAULT_MALLOC, ENOMEM, 1);
-    assert_each_is_reported(make_blocking, FAULT_EVENTFD, EMFILE, 1);
-    assert_each_is_reported(make_blocking, FAULT_EVENTFD, ENFILE, 1);
+    assert_each_is_reported(make_blocking, FAULT_RAISED, EMFILE, 1);
+    assert_each_is_reported(make_blocking, FAULT_RAISED, ENFILE, 1);
     assert_each_is_reported(make_blocking, FAULT_PTHREAD_CREATE, EAGAIN, THREADS);
 }
 
@@ -77,7 +77,8 @@ static void threads_for_blocking_calls_that_cannot_be_made_leave_nothing(void **
 static void an_error_of_close_goes_unnoticed(void **state)
 {
     (void)state;
-    assert_int_equal(faults_survive_each_n(FAULT_CLOSE, 1, EIO, make_blocking, NULL), 1);
+    assert_int_equal(faults_survive_each_n(FAULT_CLOSE, 1, EIO, make_blocking, NULL),
+                     FAULTS_RAISED_ENDS);
 }
 
 static void what_is_made_holds_what_is_counted(void **state)
@@ -91,7 +92,7 @@ static void what_is_made_holds_what_is_counted(void **state)
     assert_int_equal(bide_blocking_create(&blocking, THREADS), 0);
     assert_int_equal(faults_blocks(), blocks + 1);
     assert_int_equal(faults_threads(), threads + THREADS);
-    assert_int_equal(faults_descriptors(), descriptors + 1);
+    assert_int_equal(faults_descriptors(), descriptors + FAULTS_RAISED_ENDS);
     bide_blocking_destroy(blocking);
 }
 

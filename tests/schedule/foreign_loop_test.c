@@ -266,7 +266,7 @@ static void one_that_cannot_be_opened_is_reported(void **state)
     open_loop(&loops[0]); /* takes the kept descriptor */
     bide_run_loop_init(&loops[1]);
     faults_clear();
-    faults_fail(FAULT_EVENTFD, 1, 1, EMFILE);
+    faults_fail(FAULT_RAISED, 1, 1, EMFILE);
     assert_int_equal(bide_run_loop_fd(&loops[1]), -EMFILE);
     witness task;
     assert_int_equal(bide_run_loop_wait(&loops[1], witness_run(&task, NULL, 0)), 0);

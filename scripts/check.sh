@@ -244,6 +244,25 @@ valgrind_tests() { # NAME FOLDER
         --wrapper="valgrind -q --error-exitcode=99 --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite --suppressions=$PWD/scripts/valgrind.supp"
 }
 
+# Compiles for macOS, and prints which files are compiled, and which are left out.
+compile_macos() {
+    local begun=$SECONDS status=0
+    [ "$stopped" = no ] || return 0
+    echo '== macOS, compiled only'
+    ./scripts/compile-macos >"$output" 2>&1 || status=$?
+    case $status in
+    0)
+        sed 's/^/   /' "$output"
+        report 'macOS, compiled only' 1 0 0
+        ;;
+    77) skip 'macOS, compiled only' "$(cat "$output")" ;;
+    *)
+        tee -a "$failures" <"$output"
+        report 'macOS, compiled only' 0 1 0
+        ;;
+    esac
+}
+
 # Measures how much of the library all tests except the long ones run. It is no test itself, so nothing is counted. A
 # branch in a header is counted in each place to which a compiler has copied the function.
 coverage() { # FOLDER
@@ -335,6 +354,7 @@ if [ $long = yes ]; then
         configuration 'gcc, parts left out' build/without gcc g++ -Ddebug=true -Doptimization=0 $lines \
         -Dhttp=disabled -Dtls=disabled -Dhttp2=disabled -Dzlib=disabled -Dcares=disabled -During=disabled -Dprograms=disabled
     leave_out_long=$compiler cross 'riscv64' build/riscv64 riscv64-linux-gnu qemu-riscv64
+    compile_macos
     valgrind_tests 'gcc, Valgrind' build
     configuration 'clang TSan' build/clang-tsan clang clang++ $optimised $lines $thread $lundef
     leave_out_long=check configuration 'clang ASan+UBSan' build/clang-asan clang clang++ $optimised $lines \

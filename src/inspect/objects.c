@@ -4,7 +4,9 @@
 
 #include "../system/fork.h"
 
+#if !defined __APPLE__
 #include <link.h>
+#endif
 #include <stdint.h>
 
 /* More than programs have; further segments are unknown. */
@@ -17,6 +19,16 @@ typedef struct segment {
 
 static segment loaded_segments[SEGMENTS_MAX];
 static size_t loaded_count;
+
+#if defined __APPLE__
+
+/* (unknown: so no address is taken for one of an object) */
+void bide_objects_note_(void)
+{
+    loaded_count = 0;
+}
+
+#else
 
 static int objects_note_segment(struct dl_phdr_info *object, size_t size, void *unused)
 {
@@ -39,6 +51,8 @@ void bide_objects_note_(void)
     dl_iterate_phdr(objects_note_segment, NULL);
     bide_allow_forks_();
 }
+
+#endif
 
 static bool objects_hold(uintptr_t address, size_t size, bool as_code)
 {

@@ -24,12 +24,12 @@
 #include "../coroutine/internal.h"
 #include "../coroutine/roots.h"
 #include "../system/fork.h"
+#include "../system/portable.h"
 
 #include "bide/create.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { LEVELS_MAX = 4096, OBSERVER_SLOTS = 4 };
@@ -100,7 +100,7 @@ static void register_thread(void)
         thread = make_record();
     if (thread != NULL) {
         pthread_mutex_lock(&thread->lock);
-        thread->id = (pid_t)syscall(SYS_gettid);
+        thread->id = portable_thread_number();
         if (pthread_getname_np(pthread_self(), thread->name, sizeof thread->name) != 0)
             thread->name[0] = '\0';
         pthread_mutex_unlock(&thread->lock);

@@ -13,6 +13,7 @@
 
 #include "../coroutine/internal.h"
 #include "../system/fork.h"
+#include "../system/portable.h"
 #include "../system/threads.h"
 
 #include <errno.h>
@@ -106,7 +107,7 @@ static int watch_start_thread(void)
 {
     int error = bide_threads_start_(&watch.thread, 1, watch_main, NULL, watch_undo);
     if (error == 0)
-        pthread_setname_np(watch.thread, "turn watch");
+        portable_name_thread(watch.thread, "turn watch");
     return error;
 }
 

@@ -16,6 +16,7 @@
 #include "observer.h"
 
 #include "../coroutine/internal.h"
+#include "../system/portable.h"
 
 #include "bide/create.h"
 
@@ -413,7 +414,7 @@ static int trace_write(FILE *file)
             "},\"traceEvents\":[\n{\"ph\":\"M\",\"pid\":%d,\"name\":\"process_name\","
             "\"args\":{\"name\":",
             all.count, bide_atomic_load(&trace.lost, relaxed), (int)getpid());
-    trace_put_text(file, program_invocation_short_name);
+    trace_put_text(file, portable_program_name());
     fputs("}}", file);
     trace_put_thread_names(file);
     qsort(all.all, all.count, sizeof *all.all, marks_by_time);

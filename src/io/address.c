@@ -2,6 +2,8 @@
 #define _GNU_SOURCE
 #include "bide/address.h"
 
+#include "../system/portable.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <net/if.h>
@@ -33,7 +35,7 @@ int bide_address_bytes(bide_address *address, const void *ip, size_t size, uint1
 /* True if this machine supports version 6. */
 static bool address_has_v6(void)
 {
-    int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    int fd = portable_socket(AF_INET6, SOCK_DGRAM, 0, false);
     struct sockaddr_in6 any = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_ANY_INIT};
     if (fd < 0)
         return false;

@@ -20,6 +20,8 @@
 #include "operation.h"
 #include "nowait.h"
 
+#include "../system/portable.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -27,8 +29,9 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
+#ifdef __linux__
 #include <sys/sysmacros.h>
+#endif
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -51,8 +54,10 @@ void bide_io_probe_(bide_descriptor *descriptor)
         descriptor->bits |= IO_IS_BLOCKING;
     if (flags >= 0 && (flags & O_APPEND) != 0)
         descriptor->bits |= IO_APPENDS;
+#ifdef O_DIRECT
     if (flags >= 0 && (flags & O_DIRECT) != 0)
         descriptor->bits |= IO_DIRECT;
+#endif
     /* (lseek succeeds on some that have no position, an eventfd among them) */
     if (pread(bide_descriptor_fd(descriptor), NULL, 0, 0) >= 0 || errno != ESPIPE)
         descriptor->bits |= IO_SEEKS;
@@ -328,6 +333,36 @@ static struct mmsghdr *batch_rest(const bide_io_operation *operation, size_t ski
     return (struct mmsghdr *)(void *)(operation->arguments.batch.messages + skip);
 }
 
+#ifdef __APPLE__
+
+/* One message at a time. As the calls of Linux: an error ends it, and is reported if it is the first's. */
+static int recvmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags, void *unused)
+{
+    unsigned done = 0;
+    (void)unused;
+    for (; done < count; done++) {
+        ssize_t size = recvmsg(fd, &messages[done].msg_hdr, flags);
+        if (size < 0)
+            break;
+        messages[done].msg_len = (unsigned)size;
+    }
+    return done != 0 || count == 0 ? (int)done : -1;
+}
+
+static int sendmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags)
+{
+    unsigned done = 0;
+    for (; done < count; done++) {
+        ssize_t size = sendmsg(fd, &messages[done].msg_hdr, flags);
+        if (size < 0)
+            break;
+        messages[done].msg_len = (unsigned)size;
+    }
+    return done != 0 || count == 0 ? (int)done : -1;
+}
+
+#endif
+
 ptrdiff_t bide_call_recv_batch_(bide_io_operation *operation)
 {
     return result_or_errno(recvmmsg(io_fd(operation), batch_rest(operation, 0),
@@ -372,8 +407,8 @@ ptrdiff_t bide_call_accept_(bide_io_operation *operation)
         leave_blocking_mode(operation->descriptor);
     bide_address *peer = operation->arguments.accept.peer;
     socklen_t length = sizeof peer->any;
-    int fd = accept4(io_fd(operation), peer != NULL ? &peer->any.generic : NULL,
-                     peer != NULL ? &length : NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    int fd = portable_accept(io_fd(operation), peer != NULL ? &peer->any.generic : NULL,
+                             peer != NULL ? &length : NULL);
     if (fd >= 0 && peer != NULL)
         peer->length = length;
     return result_or_errno(fd);
@@ -381,7 +416,7 @@ ptrdiff_t bide_call_accept_(bide_io_operation *operation)
 
 static int descriptor_open_socket(bide_descriptor *descriptor, int family, int type)
 {
-    int fd = socket(family, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int fd = portable_socket(family, type, 0, true);
     if (fd < 0)
         return -errno;
     bide_descriptor_init(descriptor, fd);
@@ -490,7 +525,7 @@ ptrdiff_t bide_call_bind_(bide_io_operation *operation)
 ptrdiff_t bide_call_pair_(bide_io_operation *operation)
 {
     int fds[2];
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) != 0)
+    if (portable_socket_pair(SOCK_STREAM, fds, true) != 0)
         return -errno;
     bide_descriptor *both[2] = {operation->descriptor, operation->arguments.accept.accepted};
     for (int i = 0; i < 2; i++) {
@@ -505,14 +540,19 @@ ptrdiff_t bide_call_pair_(bide_io_operation *operation)
 ptrdiff_t bide_call_sync_(bide_io_operation *operation)
 {
     int fd = io_fd(operation);
-    return result_or_errno(operation->flags != 0 ? fdatasync(fd) : fsync(fd));
+    return result_or_errno(portable_sync(fd, operation->flags != 0));
 }
 
 ptrdiff_t bide_call_allocate_(bide_io_operation *operation)
 {
+#ifdef __linux__
     return result_or_errno(fallocate(io_fd(operation), operation->flags,
                                      operation->arguments.range.offset,
                                      operation->arguments.range.size));
+#else
+    (void)operation;
+    return -ENOSYS;
+#endif
 }
 
 ptrdiff_t bide_call_truncate_(bide_io_operation *operation)
@@ -531,6 +571,10 @@ ptrdiff_t bide_call_stat_(bide_io_operation *operation)
 /* Stores the position before the call in `offset`, so that the read can be undone. */
 ptrdiff_t bide_call_read_directory_(bide_io_operation *operation)
 {
+#ifndef __linux__
+    (void)operation;
+    return -ENOSYS;
+#else
     int fd = io_fd(operation);
     void *data = operation->arguments.bytes.data;
     off_t start = lseek(fd, 0, SEEK_CUR);
@@ -544,6 +588,7 @@ ptrdiff_t bide_call_read_directory_(bide_io_operation *operation)
             io_written(data, (size_t)size);
     } while (size > 0 && !bide_io_has_entry_(data, (size_t)size));
     return result_or_errno(size);
+#endif
 }
 
 ptrdiff_t bide_call_map_(bide_io_operation *operation)
@@ -558,7 +603,12 @@ ptrdiff_t bide_call_map_(bide_io_operation *operation)
 
 ptrdiff_t bide_call_prefault_(bide_io_operation *operation)
 {
+#ifndef __linux__
+    (void)operation;
+    return -ENOSYS;
+#else
     enum { POPULATE_READ = 22, POPULATE_WRITE = 23 }; /* (newer than Debian 12's library) */
     return result_or_errno(madvise(operation->arguments.map.at, operation->arguments.map.size,
                                    operation->flags != 0 ? POPULATE_WRITE : POPULATE_READ));
+#endif
 }

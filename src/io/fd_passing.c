@@ -22,8 +22,11 @@
 #include <string.h>
 #include <unistd.h>
 
+/* (other systems than Linux have other credentials: none are reported there) */
+#ifdef __linux__
 BIDE_STATIC_ASSERT(sizeof(struct ucred) == sizeof(bide_credentials),
                    "credentials are the system's");
+#endif
 
 static bide_fds_operation *pass_of(bide_awaiter *awaiter)
 {
@@ -87,6 +90,9 @@ bide_awaiter *bide_send_fds(bide_fds_operation *pass, bide_descriptor *socket, c
 /* Moves a descriptor to the caller's array, or closes it. */
 static void pass_take_descriptor(bide_fds_operation *pass, int fd)
 {
+#ifdef __APPLE__ /* (no flag of recvmsg does it) */
+    (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
+#endif
     if (pass->passed < pass->room) {
         pass->descriptors[pass->passed++] = fd;
     } else {
@@ -102,10 +108,12 @@ static void pass_take_control(bide_fds_operation *pass)
         if (at->cmsg_len < CMSG_LEN(0) || at->cmsg_level != SOL_SOCKET)
             continue;
         size_t size = at->cmsg_len - CMSG_LEN(0);
+#ifdef __linux__
         if (at->cmsg_type == SCM_CREDENTIALS && size >= sizeof pass->credentials) {
             pass->has_credentials = true;
             memcpy(&pass->credentials, CMSG_DATA(at), sizeof pass->credentials);
         }
+#endif
         for (size_t i = 0; at->cmsg_type == SCM_RIGHTS && i < size / sizeof(int); i++) {
             int fd;
             memcpy(&fd, CMSG_DATA(at) + i * sizeof fd, sizeof fd);

@@ -62,9 +62,14 @@ ptrdiff_t bide_call_copy_range_(bide_io_operation *operation)
 {
     int from = bide_descriptor_fd(operation->arguments.copy.file);
     int to = io_fd(operation);
+#ifdef __linux__
     loff_t from_offset = operation->arguments.copy.from, to_offset = operation->arguments.copy.to;
     ptrdiff_t count =
         copy_file_range(from, &from_offset, to, &to_offset, operation->arguments.copy.size, 0);
+#else
+    ptrdiff_t count = -1;
+    errno = ENOSYS;
+#endif
     if (count > 0)
         return count;
     if (count < 0 && errno != EXDEV && errno != ENOSYS && errno != EOPNOTSUPP)

@@ -16,6 +16,15 @@
 #include <errno.h>
 #include <fcntl.h>
 
+/* (Other systems' locks belong to the process, not to the open file: two descriptors of one process do not exclude
+ * each other, and closing any of them unlocks the file. So there are none.) */
+#ifdef __linux__
+enum { HAS_FILE_LOCKS = 1 };
+#else
+#define F_OFD_SETLK F_SETLK
+enum { HAS_FILE_LOCKS = 0 };
+#endif
+
 enum { FIRST_LOOK = 1000000, MAX_LOOK = 64000000 }; /* nanoseconds */
 
 static int lock_call(const bide_descriptor *file, short type, int64_t offset, int64_t size)
@@ -26,6 +35,8 @@ static int lock_call(const bide_descriptor *file, short type, int64_t offset, in
         return -EBADF;
     if (io_calls(io_of(file)) != NULL)
         return -EOPNOTSUPP;
+    if (!HAS_FILE_LOCKS)
+        return -ENOSYS;
     while (fcntl(bide_descriptor_fd(file), F_OFD_SETLK, &lock) != 0) {
         if (errno != EINTR)
             return errno == EACCES ? -EAGAIN : -errno;

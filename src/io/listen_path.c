@@ -13,6 +13,8 @@
 #define _GNU_SOURCE
 #include "bide/socket.h"
 
+#include "../system/portable.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -26,12 +28,12 @@
 
 enum { LISTEN_PATH_WAITS = 200, LISTEN_PATH_PAUSE = 10000000 }; /* 3 */
 
-BIDE_STATIC_ASSERT(sizeof((bide_listen_path *)0)->path == sizeof((struct sockaddr_un *)0)->sun_path,
-                   "a path fits an address");
+BIDE_STATIC_ASSERT(sizeof((bide_listen_path *)0)->path >= sizeof((struct sockaddr_un *)0)->sun_path,
+                   "a path of an address fits");
 
 static int listen_path_new_socket(void)
 {
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    int fd = portable_socket(AF_UNIX, SOCK_STREAM, 0, true);
     return fd >= 0 ? fd : -errno;
 }
 

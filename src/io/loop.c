@@ -19,11 +19,11 @@
 
 #include "../inspect/safe_read.h"
 #include "../system/fork.h"
+#include "../system/portable.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { DEFAULT_ENTRIES = 1024 };
@@ -42,7 +42,7 @@ static void enter_loop(bide_run_loop *run)
     if (!loop->has_run) {
         loop->has_run = true;
         loop->thread = pthread_self();
-        loop->thread_number = (int)syscall(SYS_gettid);
+        loop->thread_number = portable_thread_number();
         if (loop->ops->start_on_thread != NULL)
             loop->ops->start_on_thread(loop);
     } else if (!pthread_equal(loop->thread, pthread_self())) {

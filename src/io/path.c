@@ -9,7 +9,11 @@
 #include "statx.h"
 
 #include <limits.h>
+#ifdef __linux__
 #include <sys/vfs.h>
+#else
+#include <sys/mount.h>
+#endif
 
 /* ---- Opening ---- */
 

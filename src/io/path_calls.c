@@ -14,6 +14,9 @@
  * 3. openat2 fails with -EAGAIN if any name was changed while it looked at "..". It is tried again a
  *    number of times.
  *
+ * Other systems than Linux have no openat2, and no names of open objects in /proc. There a restricted root, an empty
+ * path, and a flag of a rename end with -ENOSYS. A temporary file has a name for a moment.
+ *
  * Each call is made on a thread that may block; or the ring has an entry in its place if that is one
  * call: no path is restricted, or it is an open (uring_files.c).
  */
@@ -24,19 +27,27 @@
 #include "operation.h"
 #include "statx.h"
 
+#include "../system/portable.h"
+
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
+#ifdef __linux__
+#include <sys/syscall.h>
+#include <sys/vfs.h>
 #ifndef SYS_openat2
 #define SYS_openat2 437
+#endif
+#else
+#include <sys/mount.h>
+#include <sys/param.h>
+#define O_PATH        O_RDONLY
+#define AT_EMPTY_PATH 0
 #endif
 
 enum {
@@ -89,12 +100,17 @@ int bide_path_how_(uint64_t how[3], const bide_path_root *root, int flags, unsig
 {
     if ((root->resolve & ~(unsigned)KNOWN_RESOLVE) != 0)
         return -EINVAL;
+#ifndef __linux__
+    (void)how, (void)flags, (void)mode;
+    return -ENOSYS;
+#else
     how[0] = (uint64_t)(unsigned)(flags | O_CLOEXEC | O_LARGEFILE);
     if ((flags & O_PATH) != 0)
         how[0] &= ~(uint64_t)O_LARGEFILE;
     how[1] = (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE ? mode & 07777 : 0;
     how[2] = root->resolve;
     return 0;
+#endif
 }
 
 /* A number, or a negative errno. */
@@ -107,7 +123,11 @@ static int path_open_restricted(const bide_path_root *root, const char *path, in
     if (error != 0)
         return error;
     for (int i = 0; i < MAX_LOOKUPS; i++) {
+#ifdef __linux__
         fd = syscall(SYS_openat2, bide_path_fd_(root), path, how, sizeof how);
+#else
+        (void)path, errno = ENOSYS;
+#endif
         if (fd >= 0 || errno != EAGAIN) /* (after EINTR the caller looks whether it is to end) */
             break;
     }
@@ -138,7 +158,7 @@ static ptrdiff_t path_open_unlinked(const bide_path_root *root, const char *path
         return directory;
     ptrdiff_t result = -EEXIST;
     for (int i = 0; i < MAX_LOOKUPS && result == -EEXIST; i++) {
-        if (getrandom(&number, sizeof number, 0) != sizeof number) {
+        if (portable_random(&number, sizeof number) != 0) {
             result = -EIO;
             break;
         }
@@ -159,8 +179,12 @@ ptrdiff_t bide_call_open_temporary_(bide_io_operation *operation)
     const char *path = operation->arguments.open.path;
     int flags = operation->arguments.open.flags;
     unsigned mode = operation->arguments.open.mode;
+#ifdef O_TMPFILE
     int fd = path_open(root, path, flags | O_TMPFILE, mode);
     return fd != -EOPNOTSUPP && fd != -EISDIR ? fd : path_open_unlinked(root, path, flags, mode);
+#else
+    return path_open_unlinked(root, path, flags, mode);
+#endif
 }
 
 /* ---- What a path names ---- */
@@ -175,6 +199,10 @@ typedef struct path_place {
 static int path_find(path_place *place, const bide_path_root *root, const char *path, int flags)
 {
     *place = (path_place){bide_path_fd_(root), -1, path};
+#ifndef __linux__
+    if (path[0] == '\0' && place->directory != AT_FDCWD)
+        return -ENOSYS;
+#endif
     if (path[0] == '\0')
         return place->directory == AT_FDCWD ? -ENOENT : place->directory < 0 ? -EBADF : 0;
     if (!bide_path_is_restricted_(root))
@@ -344,8 +372,18 @@ ptrdiff_t bide_call_realpath_(bide_io_operation *operation)
             return io_error();
         place.directory = place.opened;
     }
+#ifdef F_GETPATH
+    char found[PATH_MAX];
+    (void)proc;
+    ptrdiff_t length =
+        fcntl(place.directory, F_GETPATH, found) == 0 ? (ptrdiff_t)strlen(found) : -1;
+    if (length > 0)
+        memcpy(buffer, found, (size_t)length < size ? (size_t)length : size);
+    length = path_end_text(buffer, size, length);
+#else
     ptrdiff_t length =
         path_end_text(buffer, size, readlink(path_in_proc(proc, place.directory), buffer, size));
+#endif
     if (length >= 0 && fstat(place.directory, &about) == 0 && about.st_nlink == 0)
         length = -ENOENT; /* it has no path any more */
     return path_leave(&place, length);
@@ -416,6 +454,17 @@ ptrdiff_t bide_call_symlink_(bide_io_operation *operation)
                                                     place.directory, place.name)));
 }
 
+static int path_rename_with(const path_place *from, const path_place *to, unsigned flags)
+{
+#ifdef __linux__
+    return (int)syscall(SYS_renameat2, from->directory, from->name, to->directory, to->name, flags);
+#else
+    (void)from, (void)to, (void)flags;
+    errno = ENOSYS;
+    return -1;
+#endif
+}
+
 ptrdiff_t bide_call_rename_(bide_io_operation *operation)
 {
     char parent[PATH_MAX];
@@ -431,8 +480,7 @@ ptrdiff_t bide_call_rename_(bide_io_operation *operation)
     unsigned flags = (unsigned)operation->flags;
     ptrdiff_t result =
         path_result(flags == 0 ? renameat(from.directory, from.name, to.directory, to.name)
-                               : syscall(SYS_renameat2, from.directory, from.name, to.directory,
-                                         to.name, flags));
+                               : path_rename_with(&from, &to, flags));
     path_leave(&from, 0);
     return path_leave(&to, result);
 }

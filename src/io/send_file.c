@@ -7,7 +7,8 @@
  *     file --fill: may block--> pipe --drain: waits for the socket--> socket
  *
  * A socket in blocking mode: neither sendfile(2) nor splice(2) has a flag to keep it from waiting, and
- * the mode belongs to all that share the socket. So the pieces go through a buffer.
+ * the mode belongs to all that share the socket. So the pieces go through a buffer. So they do on other systems than
+ * Linux.
  *
  *     file --fill: a read--> buffer --drain: a send, which waits for the socket--> socket
  *
@@ -32,11 +33,20 @@
 
 #include "operation.h"
 
+#include "../system/portable.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* Whether there are sendfile(2) and splice(2) as Linux has them. */
+#ifdef __linux__
+enum { SEND_FILE_MOVES = 1 };
+#else
+enum { SEND_FILE_MOVES = 0 };
+#endif
 
 enum { MAX_FILL = 65536, MAX_MOVE = 262144 };
 
@@ -130,7 +140,7 @@ static int send_file_need_way(bide_send_file_operation *send, bide_io *io)
         return 0;
     if (io_calls(io) != NULL)
         error = io_calls(io)->pipe(io, send->pipe);
-    else if (pipe2(send->pipe, O_CLOEXEC | O_NONBLOCK) != 0)
+    else if (portable_pipe(send->pipe, true) != 0)
         error = -errno;
     if (error < 0) {
         send->pipe[0] = -1;
@@ -156,7 +166,7 @@ bide_coroutine(send_file_body)
     if (!send_file_ends_are_open(self))
         bide_return(-EBADF);
     self->moves = io_calls(io_of_context(bide_this_context())) == NULL;
-    self->copies = self->moves && send_file_may_block(self);
+    self->copies = self->moves && (!SEND_FILE_MOVES || send_file_may_block(self));
     if (self->copies && self->offset < 0)
         bide_return(-EINVAL);
     self->moves = self->moves && !self->copies;

@@ -3,6 +3,9 @@
  *
  * The handler runs on any thread, at any instruction. It reads `process`, counts, and posts a
  * semaphore, which a handler may do. All else here runs under the lock of signal.c.
+ *
+ * In place of the semaphore there is a pipe where the system has no eventfd: macOS has no semaphores of this
+ * kind. Its posts are not counted: a wait takes all of them. The dispatcher looks at everything after a wait.
  */
 #define _GNU_SOURCE
 #include "signal_handler.h"
@@ -10,6 +13,7 @@
 #include "bide/atomic.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <stddef.h>
@@ -17,10 +21,15 @@
 #include <unistd.h>
 
 #include "../base/thread_sanitizer.h"
+#include "../system/descriptors.h"
 
 static struct {
     bide_atomic(int) process; /* the process id, for 6; 0: not initialized */
+#if BIDE_HAS_EVENTFD
     sem_t news;
+#else
+    int news, posted; /* the ends of the pipe */
+#endif
     struct {
         bide_atomic(uint32_t) delivered; /* calls of the handler */
         struct sigaction before;
@@ -39,6 +48,22 @@ bool bide_signal_handler_is_raised_(int number)
 
 /* ---- The handler ---- */
 
+#if BIDE_HAS_EVENTFD
+
+void bide_signal_handler_post_(void)
+{
+    sem_post(&signal_handlers.news);
+}
+
+#else
+
+void bide_signal_handler_post_(void)
+{
+    (void)bide_descriptor_write_(signal_handlers.posted);
+}
+
+#endif
+
 static void signal_handler_run(int number)
 {
     int saved = errno;
@@ -46,7 +71,7 @@ static void signal_handler_run(int number)
     if (getpid() == bide_atomic_load(&signal_handlers.process, relaxed)) {
         /* release: 1, partner is the load in bide_signal_handler_count_ */
         bide_atomic_fetch_add(&signal_handlers.signals[number].delivered, 1, release);
-        sem_post(&signal_handlers.news);
+        bide_signal_handler_post_();
     } else { /* 6 */
         sigaction(number, &signal_handlers.signals[number].before, NULL);
         raise(number);
@@ -60,18 +85,19 @@ uint32_t bide_signal_handler_count_(int number)
     return bide_atomic_load(&signal_handlers.signals[number].delivered, acquire);
 }
 
-void bide_signal_handler_post_(void)
-{
-    sem_post(&signal_handlers.news);
-}
-
 /*
  * ThreadSanitizer defers a handler until its thread makes a call that it intercepts. A signal that the dispatcher
  * receives right before it sleeps may be deferred until it wakes. So under ThreadSanitizer it wakes ten times a second.
  */
 static int signal_handler_sleep(void)
 {
-#if BIDE_UNDER_TSAN_
+#if !BIDE_HAS_EVENTFD
+    struct pollfd polled = {signal_handlers.news, POLLIN, 0};
+    if (poll(&polled, 1, BIDE_UNDER_TSAN_ ? 100 : -1) < 0)
+        return -1;
+    bide_descriptor_lower_(signal_handlers.news);
+    return 0;
+#elif BIDE_UNDER_TSAN_
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_nsec += BIDE_TSAN_SLEEP_MAX_;
@@ -106,8 +132,16 @@ int bide_signal_handler_init_(void)
 {
     if (bide_atomic_load(&signal_handlers.process, relaxed) != 0) /* relaxed: under the lock */
         return 0;
+#if BIDE_HAS_EVENTFD
     if (sem_init(&signal_handlers.news, 0, 0) != 0)
         return -errno;
+#else
+    int fd = bide_descriptor_create_();
+    if (fd < 0)
+        return fd;
+    signal_handlers.news = fd;
+    signal_handlers.posted = bide_descriptor_writing_end_(fd);
+#endif
     bide_atomic_store(&signal_handlers.process, getpid(),
                       relaxed); /* relaxed: the handler's load */
     return 0;
@@ -158,5 +192,9 @@ void bide_signal_handler_reset_(void)
 {
     for (int number = 1; number < SIGNAL_COUNT; number++)
         bide_atomic_init(&signal_handlers.signals[number].delivered, 0);
+#if !BIDE_HAS_EVENTFD
+    if (bide_atomic_load(&signal_handlers.process, relaxed) != 0) /* relaxed: one thread */
+        bide_descriptor_close_(signal_handlers.news);
+#endif
     bide_atomic_init(&signal_handlers.process, 0);
 }

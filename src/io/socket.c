@@ -3,6 +3,7 @@
  * thread of the socket's io.
  */
 #define _GNU_SOURCE
+#define __APPLE_USE_RFC_3542 /* IPV6_PKTINFO and its like */
 #include "bide/socket.h"
 
 #include "calls.h"
@@ -16,6 +17,7 @@
 #include <sys/uio.h>
 
 /* (newer than some C libraries) */
+#ifdef __linux__
 #ifndef TCP_FASTOPEN_CONNECT
 #define TCP_FASTOPEN_CONNECT 30
 #endif
@@ -24,6 +26,10 @@
 #endif
 #ifndef UDP_GRO
 #define UDP_GRO 104
+#endif
+#endif
+#if !defined TCP_KEEPIDLE && defined TCP_KEEPALIVE
+#define TCP_KEEPIDLE TCP_KEEPALIVE
 #endif
 
 static void socket_open_init(bide_io_operation *operation, const bide_awaiter_ops *ops,
@@ -314,23 +320,45 @@ typedef struct socket_option {
     int name_6; /* at IPPROTO_IPV6; 0: it has no other */
 } socket_option;
 
+/* An option that the system does not have. */
+#define SOCKET_OPTION_MISSING \
+    {                         \
+        -1, -1, 0             \
+    }
+
 static const socket_option socket_options[] = {
     [BIDE_OPTION_NO_DELAY] = {IPPROTO_TCP, TCP_NODELAY, 0},
     [BIDE_OPTION_KEEP_ALIVE] = {SOL_SOCKET, SO_KEEPALIVE, 0},
     [BIDE_OPTION_KEEP_IDLE] = {IPPROTO_TCP, TCP_KEEPIDLE, 0},
     [BIDE_OPTION_KEEP_INTERVAL] = {IPPROTO_TCP, TCP_KEEPINTVL, 0},
     [BIDE_OPTION_KEEP_COUNT] = {IPPROTO_TCP, TCP_KEEPCNT, 0},
+#ifdef TCP_USER_TIMEOUT
     [BIDE_OPTION_USER_TIMEOUT] = {IPPROTO_TCP, TCP_USER_TIMEOUT, 0},
+#else
+    [BIDE_OPTION_USER_TIMEOUT] = SOCKET_OPTION_MISSING,
+#endif
     [BIDE_OPTION_RECV_BUFFER] = {SOL_SOCKET, SO_RCVBUF, 0},
     [BIDE_OPTION_SEND_BUFFER] = {SOL_SOCKET, SO_SNDBUF, 0},
+#ifdef TCP_NOTSENT_LOWAT
     [BIDE_OPTION_UNSENT] = {IPPROTO_TCP, TCP_NOTSENT_LOWAT, 0},
+#else
+    [BIDE_OPTION_UNSENT] = SOCKET_OPTION_MISSING,
+#endif
     [BIDE_OPTION_BROADCAST] = {SOL_SOCKET, SO_BROADCAST, 0},
     [BIDE_OPTION_REUSE_PORT] = {SOL_SOCKET, SO_REUSEPORT, 0},
+#ifdef SO_PASSCRED
     [BIDE_OPTION_PASS_CREDENTIALS] = {SOL_SOCKET, SO_PASSCRED, 0},
+#else
+    [BIDE_OPTION_PASS_CREDENTIALS] = SOCKET_OPTION_MISSING,
+#endif
     [BIDE_OPTION_ERROR] = {SOL_SOCKET, SO_ERROR, 0},
     [BIDE_OPTION_REUSE_ADDRESS] = {SOL_SOCKET, SO_REUSEADDR, 0},
     [BIDE_OPTION_LINGER] = {SOL_SOCKET, SO_LINGER, 0},
+#ifdef SO_MARK
     [BIDE_OPTION_MARK] = {SOL_SOCKET, SO_MARK, 0},
+#else
+    [BIDE_OPTION_MARK] = SOCKET_OPTION_MISSING,
+#endif
     [BIDE_OPTION_HOP_LIMIT] = {IPPROTO_IP, IP_TTL, IPV6_UNICAST_HOPS},
     [BIDE_OPTION_TRAFFIC_CLASS] = {IPPROTO_IP, IP_TOS, IPV6_TCLASS},
     [BIDE_OPTION_PACKET_INFO] = {IPPROTO_IP, IP_PKTINFO, IPV6_RECVPKTINFO},
@@ -338,10 +366,22 @@ static const socket_option socket_options[] = {
     [BIDE_OPTION_MULTICAST_HOPS] = {IPPROTO_IP, IP_MULTICAST_TTL, IPV6_MULTICAST_HOPS},
     [BIDE_OPTION_MULTICAST_LOOP] = {IPPROTO_IP, IP_MULTICAST_LOOP, IPV6_MULTICAST_LOOP},
     [BIDE_OPTION_MULTICAST_INTERFACE] = {IPPROTO_IP, IP_MULTICAST_IF, IPV6_MULTICAST_IF},
+#ifdef UDP_SEGMENT
     [BIDE_OPTION_SEGMENT_SIZE] = {IPPROTO_UDP, UDP_SEGMENT, 0},
+#else
+    [BIDE_OPTION_SEGMENT_SIZE] = SOCKET_OPTION_MISSING,
+#endif
+#ifdef UDP_GRO
     [BIDE_OPTION_RECV_SEGMENTS] = {IPPROTO_UDP, UDP_GRO, 0},
+#else
+    [BIDE_OPTION_RECV_SEGMENTS] = SOCKET_OPTION_MISSING,
+#endif
     [BIDE_OPTION_FAST_OPEN] = {IPPROTO_TCP, TCP_FASTOPEN, 0},
+#ifdef TCP_FASTOPEN_CONNECT
     [BIDE_OPTION_FAST_OPEN_CONNECT] = {IPPROTO_TCP, TCP_FASTOPEN_CONNECT, 0},
+#else
+    [BIDE_OPTION_FAST_OPEN_CONNECT] = SOCKET_OPTION_MISSING,
+#endif
 };
 
 static bool is_socket_option(bide_option option)
@@ -351,11 +391,19 @@ static bool is_socket_option(bide_option option)
 
 static bool is_socket_of_version_6(const bide_descriptor *socket)
 {
+#ifdef SO_DOMAIN
     int family = 0;
     socklen_t length = sizeof family;
     return io_calls(io_of(socket)) == NULL &&
            getsockopt(bide_descriptor_fd(socket), SOL_SOCKET, SO_DOMAIN, &family, &length) == 0 &&
            family == AF_INET6;
+#else
+    struct sockaddr_storage own = {0};
+    socklen_t length = sizeof own;
+    return io_calls(io_of(socket)) == NULL &&
+           getsockname(bide_descriptor_fd(socket), (struct sockaddr *)&own, &length) == 0 &&
+           own.ss_family == AF_INET6;
+#endif
 }
 
 /* The options whose value is a struct for the system. */
@@ -377,6 +425,8 @@ int bide_set_socket_option(bide_descriptor *socket, bide_option option, int valu
     if (!is_socket_option(option))
         return -EINVAL;
     const socket_option *row = &socket_options[option];
+    if (row->level < 0)
+        return -ENOPROTOOPT;
     bool has_struct = option == BIDE_OPTION_LINGER || option == BIDE_OPTION_MULTICAST_INTERFACE;
     bool is_6 = row->name_6 != 0 && is_socket_of_version_6(socket);
     if (has_struct && io_calls(io_of(socket)) != NULL)
@@ -397,6 +447,8 @@ int bide_socket_option(const bide_descriptor *socket, bide_option option, int *v
     if (!is_socket_option(option))
         return -EINVAL;
     const socket_option *row = &socket_options[option];
+    if (row->level < 0)
+        return -ENOPROTOOPT;
     if (io_calls(io_of(socket)) != NULL)
         return io_calls(io_of(socket))
             ->getsockopt(io_of(socket), bide_descriptor_fd(socket), row->level, row->name, value);
@@ -425,9 +477,14 @@ int bide_socket_prepare_(bide_descriptor *socket, const bide_socket_options *opt
     if (options == NULL)
         return 0;
     int fd = bide_descriptor_fd(socket);
+#ifdef SO_BINDTODEVICE
     if (options->device != NULL && setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, options->device,
                                               (socklen_t)strlen(options->device)) != 0)
         return -errno;
+#else
+    if (options->device != NULL)
+        return -ENOPROTOOPT;
+#endif
     for (unsigned i = 0; i < options->count; i++) {
         int error =
             bide_set_socket_option(socket, options->values[i].option, options->values[i].value);
@@ -499,6 +556,7 @@ static void packet_take(bide_packet_info *info, const struct cmsghdr *control)
                 (control->cmsg_level == IPPROTO_IPV6 && control->cmsg_type == IPV6_HOPLIMIT))) {
         memcpy(&number, data, sizeof number);
         info->hop_limit = number;
+#ifdef UDP_GRO
     } else if (control->cmsg_level == IPPROTO_UDP && control->cmsg_type == UDP_GRO) {
         uint16_t small = 0;
         if (size >= sizeof number) {
@@ -508,6 +566,7 @@ static void packet_take(bide_packet_info *info, const struct cmsghdr *control)
             number = small;
         }
         info->segment_size = (unsigned)number;
+#endif
     }
 }
 

@@ -16,12 +16,15 @@
 #include "splice_calls.h"
 #include "nowait.h"
 
+#include "../system/portable.h"
+
 #include <fcntl.h>
 #include <pthread.h>
+#ifdef __linux__
 #include <sys/sendfile.h>
-#include <sys/uio.h>
 #include <sys/vfs.h>
-#include <time.h>
+#endif
+#include <sys/uio.h>
 
 enum {
     STRIDE = 65536,
@@ -52,14 +55,37 @@ void bide_io_hold_sigpipe_(io_sigpipe *held)
 
 void bide_io_release_sigpipe_(const io_sigpipe *held, bool may_have_come)
 {
-    static const struct timespec none;
     sigset_t set = set_of_sigpipe();
     int error = errno;
     if (may_have_come && !held->was_pending)
-        sigtimedwait(&set, NULL, &none);
+        (void)portable_take_pending(&set);
     pthread_sigmask(SIG_SETMASK, &held->before, NULL);
     errno = error;
 }
+
+#ifndef __linux__
+
+/* ---- Other systems: bide_send_file copies, and makes none of these calls ---- */
+
+ptrdiff_t bide_call_splice_to_socket_(bide_io_operation *operation)
+{
+    (void)operation;
+    return -ENOSYS;
+}
+
+ptrdiff_t bide_call_splice_from_file_(bide_io_operation *operation)
+{
+    (void)operation;
+    return -ENOSYS;
+}
+
+ptrdiff_t bide_call_send_file_(bide_io_operation *operation)
+{
+    (void)operation;
+    return -ENOSYS;
+}
+
+#else
 
 /* ---- Through a pipe ---- */
 
@@ -163,3 +189,5 @@ ptrdiff_t bide_call_send_file_(bide_io_operation *operation)
     bide_assert(operation->count - before <= operation->arguments.send_file.size - before);
     return result < 0 ? result : 0;
 }
+
+#endif

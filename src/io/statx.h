@@ -1,12 +1,18 @@
-/* statx(2) and the flags of renameat2(2), where the C library does not have them (musl). */
+/*
+ * statx(2) and the flags of renameat2(2), where the C library does not have them (musl). Other
+ * systems than Linux have no statx: it fails with ENOSYS.
+ */
 #ifndef BIDE_IO_STATX_H
 #define BIDE_IO_STATX_H
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#ifdef __linux__
 #include <sys/syscall.h>
+#endif
 #include <unistd.h>
 
 #ifndef RENAME_NOREPLACE
@@ -39,8 +45,14 @@ struct statx {
     uint64_t spare[14];
 };
 
+#ifdef __linux__
 #define io_statx(directory, path, flags, mask, about) \
     (int)syscall(SYS_statx, directory, path, flags, mask, about)
+#else
+#define io_statx(directory, path, flags, mask, about)                                             \
+    ((void)(directory), (void)(path), (void)(flags), (void)(mask), (void)(about), errno = ENOSYS, \
+     -1)
+#endif
 
 #endif
 

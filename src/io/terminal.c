@@ -38,13 +38,18 @@
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <termios.h>
 #include <unistd.h>
+
+#ifdef __linux__
+#include <sys/sysmacros.h>
+#endif
 
 enum { TERMINAL_FIRST_FD = 3 }; /* not the number of a standard stream that happens to be closed */
 
 /* ---- Standard streams ---- */
+
+#ifdef __linux__
 
 /* True if it may be reopened with that access: 1. */
 static bool terminal_may_be_reopened(int fd, int access, const struct stat *about)
@@ -79,6 +84,17 @@ static int terminal_reopen(int fd, int access, const struct stat *about)
     close(opened);
     return own;
 }
+
+#else
+
+/* (a name that leads to the same open file gives no mode of its own) */
+static int terminal_reopen(int fd, int access, const struct stat *about)
+{
+    (void)fd, (void)access, (void)about;
+    return -1;
+}
+
+#endif
 
 static int terminal_open_standard(bide_descriptor *descriptor, int fd, int access)
 {

@@ -28,6 +28,7 @@
 
 #include "../system/descriptors.h"
 #include "../system/fork.h"
+#include "../system/portable.h"
 #include "../system/threads.h"
 
 #include "bide/platform.h"
@@ -196,7 +197,7 @@ static monitor_client *monitor_free_client(monitor *monitor)
 
 static void monitor_accept(monitor *monitor)
 {
-    int fd = accept4(monitor->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    int fd = portable_accept(monitor->listener, NULL, NULL);
     if (fd < 0) {
         if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)
             monitor->may_accept_at = bide_platform.now() + MONITOR_ACCEPT_PAUSE;
@@ -319,7 +320,7 @@ static bool monitor_run_once(monitor *monitor)
 static void *monitor_main(void *argument)
 {
     monitor *monitor = argument;
-    pthread_setname_np(pthread_self(), "monitor");
+    portable_name_this_thread("monitor");
     while (monitor_run_once(monitor)) {
     }
     for (int i = 0; i < CLIENTS_MAX; i++) {
@@ -378,7 +379,7 @@ static int monitor_start_thread(monitor *monitor)
 
 static int monitor_init(monitor *monitor, const bide_monitor_options *options)
 {
-    const char *name = options->name != NULL ? options->name : program_invocation_short_name;
+    const char *name = options->name != NULL ? options->name : portable_program_name();
     snprintf(monitor->name, sizeof monitor->name, "%s", name);
     monitor->owner = geteuid();
     for (int i = 0; i < CLIENTS_MAX; i++)

@@ -7,6 +7,8 @@
 #define _GNU_SOURCE
 #include "socket_path.h"
 
+#include "../system/portable.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +34,7 @@ static int socket_path_set_default(bide_listen_path *where)
 {
     char directory[sizeof where->path];
     char path[sizeof where->path + 16];
-    const char *runtime = secure_getenv("XDG_RUNTIME_DIR");
+    const char *runtime = portable_getenv("XDG_RUNTIME_DIR");
     int length = runtime != NULL && runtime[0] == '/'
                      ? snprintf(directory, sizeof directory, "%s/bide", runtime)
                      : snprintf(directory, sizeof directory, "/tmp/bide-%u", (unsigned)geteuid());
@@ -48,7 +50,7 @@ static int socket_path_set_default(bide_listen_path *where)
 static int socket_path_find(bide_listen_path *where, const char *path)
 {
     if (path == NULL)
-        path = secure_getenv("BIDE_MONITOR");
+        path = portable_getenv("BIDE_MONITOR");
     return path != NULL && path[0] != '\0' ? bide_listen_path_init(where, path)
                                            : socket_path_set_default(where);
 }

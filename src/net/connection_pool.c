@@ -28,6 +28,7 @@
 #include "bide/handle.h"
 
 #include "../io/operation.h"
+#include "../system/portable.h"
 
 #include <errno.h>
 #include <poll.h>

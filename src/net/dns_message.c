@@ -1,7 +1,10 @@
 /* The contract: dns_message.h. */
+#define _GNU_SOURCE
 #include "dns_message.h"
 
 #include "names.h"
+
+#include "../system/portable.h"
 
 #include <errno.h>
 #include <string.h>

@@ -25,6 +25,8 @@
 #include "bide/create.h"
 #include "bide/handle.h"
 
+#include "../system/portable.h"
+
 #include <errno.h>
 #include <limits.h>
 #include <netdb.h>

@@ -303,7 +303,9 @@ static enum server_verdict server_verdict_of(int error)
     case -ENETUNREACH:
     case -EHOSTDOWN:
     case -EHOSTUNREACH:
+#ifdef ENONET
     case -ENONET:
+#endif
         return VERDICT_SKIP;
     case -ECANCELED:
     case -ETIMEDOUT:

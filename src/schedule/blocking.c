@@ -48,6 +48,7 @@
 #include "../system/descriptors.h"
 #include "../system/fork.h"
 #include "../system/monotonic_condition.h"
+#include "../system/portable.h"
 #include "../system/threads.h"
 
 #include "bide/stop.h"
@@ -84,7 +85,7 @@ static bool blocking_wait(bide_blocking *blocking, pthread_cond_t *condition, ui
     uint64_t seconds = until / 1000000000u;
     uint64_t max = sizeof(time_t) < 8 ? INT32_MAX : INT64_MAX;
     struct timespec time = {(time_t)(seconds < max ? seconds : max), (long)(until % 1000000000u)};
-    return pthread_cond_timedwait(condition, &blocking->lock, &time) != ETIMEDOUT;
+    return wait_monotonic_condition(condition, &blocking->lock, &time) != ETIMEDOUT;
 }
 
 /* ---- Making calls ---- */
@@ -106,9 +107,8 @@ static void mask_interrupt(const bide_blocking *blocking, int how)
 
 static void discard_pending_interrupt(const bide_blocking *blocking)
 {
-    static const struct timespec none = {0, 0};
     sigset_t set = interrupt_set(blocking);
-    while (sigtimedwait(&set, NULL, &none) >= 0)
+    while (portable_take_pending(&set) >= 0)
         ;
 }
 
@@ -247,7 +247,7 @@ static void *make_calls(void *argument)
     bide_blocking_call *call;
     own_pool = blocking;
     if (blocking->name[0] != '\0')
-        pthread_setname_np(pthread_self(), blocking->name);
+        portable_name_this_thread(blocking->name);
     pthread_mutex_lock(&blocking->lock);
     while ((call = next_call(blocking)) != NULL)
         make_call(self, call);

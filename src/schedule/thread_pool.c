@@ -11,13 +11,13 @@
 #include "pool/worker.h"
 #include "../coroutine/observe.h"
 #include "../system/fork.h"
+#include "../system/portable.h"
 #include "../system/processors.h"
 #include "../system/threads.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { EVENT_INTERVAL_MAX = 65536 };
@@ -44,7 +44,7 @@ static void *pool_worker_main(void *argument)
     unsigned index = bide_atomic_fetch_add(&pool->begun, 1, relaxed);
     bide_pool_worker *worker = &pool->workers[index];
 #if BIDE_OBSERVED
-    bide_atomic_store(&worker->thread, (int)syscall(SYS_gettid), relaxed);
+    bide_atomic_store(&worker->thread, portable_thread_number(), relaxed);
 #endif
     if (pool->name[0] != '\0')
         bide_threads_name_this_(pool->name, index);

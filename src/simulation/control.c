@@ -56,7 +56,8 @@ static int control_take_descriptor(sim_environment *environment, memory_passed *
     return 0;
 }
 
-int bide_sim_passed_take_(sim_environment *environment, const struct msghdr *header, memory_passed **passed)
+int bide_sim_passed_take_(sim_environment *environment, const struct msghdr *header,
+                          memory_passed **passed)
 {
     struct msghdr copy = *header;
     size_t count = control_count_descriptors(header);
@@ -105,6 +106,8 @@ static size_t control_size_with(const struct msghdr *header, size_t used, size_t
     return used < header->msg_controllen ? used : header->msg_controllen;
 }
 
+/* (other systems have other credentials) */
+#ifdef __linux__
 static size_t control_give_credentials(struct msghdr *header)
 {
     struct ucred own = {getpid(), getuid(), getgid()};
@@ -116,6 +119,7 @@ static size_t control_give_credentials(struct msghdr *header)
     memcpy(CMSG_DATA(at), &own, sizeof own);
     return control_size_with(header, 0, sizeof own);
 }
+#endif
 
 /* 2 */
 static size_t control_give_descriptors(sim_environment *environment, memory_passed *passed,
@@ -145,8 +149,11 @@ void bide_sim_passed_give_(memory_node *receiver, memory_passed *passed, memory_
     struct msghdr *header = message->header;
     if (header != NULL) {
         size_t used = 0;
-        if (receiver->family == AF_UNIX && bide_sim_option_of_(receiver, SOL_SOCKET, SO_PASSCRED) != 0)
+#ifdef __linux__
+        if (receiver->family == AF_UNIX &&
+            bide_sim_option_of_(receiver, SOL_SOCKET, SO_PASSCRED) != 0)
             used = control_give_credentials(header);
+#endif
         if (passed != NULL)
             used = control_give_descriptors(receiver->environment, passed, header, used);
         header->msg_controllen = used;

@@ -11,10 +11,22 @@
 #include "tree.h"
 
 #include "../io/statx.h"
+#include "../system/portable.h"
+
+/* (by Linux's numbers, which a program uses that calls bide_allocate) */
+#ifdef __linux__
+#include <linux/falloc.h>
+#else
+#define FALLOC_FL_KEEP_SIZE  1
+#define FALLOC_FL_PUNCH_HOLE 2
+#define FALLOC_FL_ZERO_RANGE 16
+#endif
+#ifndef O_TMPFILE
+#define O_TMPFILE (020000000 | O_DIRECTORY)
+#endif
 
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/falloc.h>
 #include <stdlib.h>
 
 typedef struct memory_file {
@@ -345,10 +357,10 @@ static void stat_inode(const memory_inode *inode, struct stat *about)
     about->st_size = (off_t)inode->size;
     about->st_blksize = 4096;
     about->st_blocks = (blkcnt_t)((inode->stored + 511) / 512);
-    about->st_mtim.tv_sec = (time_t)(inode->changed / 1000000000);
-    about->st_mtim.tv_nsec = (long)(inode->changed % 1000000000);
-    about->st_ctim = about->st_mtim;
-    about->st_atim = about->st_mtim;
+    PORTABLE_MTIME(about).tv_sec = (time_t)(inode->changed / 1000000000);
+    PORTABLE_MTIME(about).tv_nsec = (long)(inode->changed % 1000000000);
+    PORTABLE_CTIME(about) = PORTABLE_MTIME(about);
+    PORTABLE_ATIME(about) = PORTABLE_MTIME(about);
 }
 
 static int stat_path(sim_environment *environment, memory_path path, struct stat *about)
@@ -455,7 +467,8 @@ ptrdiff_t bide_sim_call_read_directory_(sim_environment *environment, memory_nod
     return read_directory_in_memory(memory_file_of(node), operation);
 }
 
-ptrdiff_t bide_sim_call_open_(sim_environment *environment, memory_node *node, bide_io_operation *operation)
+ptrdiff_t bide_sim_call_open_(sim_environment *environment, memory_node *node,
+                              bide_io_operation *operation)
 {
     const memory_path path = {operation->arguments.open.root, operation->arguments.open.path};
     (void)node;
@@ -472,7 +485,8 @@ ptrdiff_t bide_sim_call_open_temporary_(sim_environment *environment, memory_nod
                           operation->arguments.open.mode);
 }
 
-ptrdiff_t bide_sim_call_sync_(sim_environment *environment, memory_node *node, bide_io_operation *operation)
+ptrdiff_t bide_sim_call_sync_(sim_environment *environment, memory_node *node,
+                              bide_io_operation *operation)
 {
     (void)operation;
     return S_ISCHR(memory_file_of(node)->inode->mode) ? -EINVAL : disk_error(environment);
@@ -516,7 +530,8 @@ static memory_path path_to(const bide_io_operation *operation)
     return (memory_path){operation->arguments.names.other_root, operation->arguments.names.other};
 }
 
-ptrdiff_t bide_sim_call_stat_(sim_environment *environment, memory_node *node, bide_io_operation *operation)
+ptrdiff_t bide_sim_call_stat_(sim_environment *environment, memory_node *node,
+                              bide_io_operation *operation)
 {
     struct stat *about = operation->arguments.path.about;
     return operation->arguments.path.path != NULL
@@ -541,8 +556,8 @@ ptrdiff_t bide_sim_call_statx_(sim_environment *environment, memory_node *node,
     about->stx_ino = (uint64_t)found.st_ino;
     about->stx_size = (uint64_t)found.st_size;
     about->stx_blocks = (uint64_t)found.st_blocks;
-    about->stx_mtime.tv_sec = found.st_mtim.tv_sec;
-    about->stx_mtime.tv_nsec = (uint32_t)found.st_mtim.tv_nsec;
+    about->stx_mtime.tv_sec = PORTABLE_MTIME(&found).tv_sec;
+    about->stx_mtime.tv_nsec = (uint32_t)PORTABLE_MTIME(&found).tv_nsec;
     about->stx_ctime = about->stx_mtime;
     about->stx_atime = about->stx_mtime;
     return 0;

@@ -16,6 +16,8 @@
 #define _GNU_SOURCE
 #include "memory.h"
 
+#include "../system/portable.h"
+
 #include <stdlib.h>
 
 enum { MAX_BACKLOG = 4096 }; /* (net.core.somaxconn) */
@@ -185,7 +187,8 @@ static int stream_begin_call(memory_stream *caller)
         return error;
     caller->local = caller->name.address;
     /* (also without a delay it takes a turn: Linux answers no call at once) */
-    uint64_t delay = bide_sim_loop_delay_(environment->loop, "a call arrives", environment->options.delay);
+    uint64_t delay =
+        bide_sim_loop_delay_(environment->loop, "a call arrives", environment->options.delay);
     bide_sim_event_set_(&caller->connecting, environment->loop->now + delay);
     return 0;
 }
@@ -222,7 +225,8 @@ int bide_sim_connected_(memory_node *node)
 
 /* ---- Listening ---- */
 
-int bide_sim_listen_(sim_environment *environment, const bide_address *address, int backlog, int flags)
+int bide_sim_listen_(sim_environment *environment, const bide_address *address, int backlog,
+                     int flags)
 {
     int error = bide_sim_has_number_(environment);
     if (error != 0)
@@ -267,7 +271,8 @@ int bide_sim_accept_(memory_node *node, bide_address *peer)
         return -EAGAIN;
     memory_stream *stream = line_take_first(&listener->queue);
     let_in(listener);
-    if (!stream->is_local && memory_fault(environment, "io: aborted", environment->options.broken)) {
+    if (!stream->is_local &&
+        memory_fault(environment, "io: aborted", environment->options.broken)) {
         stream->aborts = true;
         bide_sim_node_drop_(&stream->node);
         return -ECONNABORTED;

@@ -12,9 +12,9 @@
 
 typedef struct memory_rule {
     int level, name;
-    int min, max; /* of values that are taken */
-    int first;       /* value of a new socket */
-    bool is_switch;  /* 0 or 1: any other number is 1 */
+    int min, max;   /* of values that are taken */
+    int first;      /* value of a new socket */
+    bool is_switch; /* 0 or 1: any other number is 1 */
     bool is_doubled;
 } memory_rule;
 
@@ -25,14 +25,22 @@ static const memory_rule option_rules[] = {
     {SOL_SOCKET, SO_BROADCAST, INT32_MIN, INT32_MAX, 0, true, false},
     {SOL_SOCKET, SO_REUSEADDR, INT32_MIN, INT32_MAX, 0, true, false},
     {SOL_SOCKET, SO_REUSEPORT, INT32_MIN, INT32_MAX, 0, true, false},
+#ifdef SO_PASSCRED
     {SOL_SOCKET, SO_PASSCRED, INT32_MIN, INT32_MAX, 0, true, false},
+#endif
     {SOL_SOCKET, SO_RCVBUF, INT32_MIN, INT32_MAX, MAX_BUFFER, false, true},
     {SOL_SOCKET, SO_SNDBUF, INT32_MIN, INT32_MAX, MAX_BUFFER, false, true},
     {IPPROTO_TCP, TCP_NODELAY, INT32_MIN, INT32_MAX, 0, true, false},
+#ifdef TCP_KEEPIDLE
     {IPPROTO_TCP, TCP_KEEPIDLE, 1, 32767, 7200, false, false},
+#else
+    {IPPROTO_TCP, TCP_KEEPALIVE, 1, 32767, 7200, false, false},
+#endif
     {IPPROTO_TCP, TCP_KEEPINTVL, 1, 32767, 75, false, false},
     {IPPROTO_TCP, TCP_KEEPCNT, 1, 127, 9, false, false},
+#ifdef TCP_USER_TIMEOUT
     {IPPROTO_TCP, TCP_USER_TIMEOUT, 0, INT32_MAX, 0, false, false},
+#endif
     {IPPROTO_TCP, TCP_NOTSENT_LOWAT, INT32_MIN, INT32_MAX, -1, false, false},
 };
 

@@ -10,10 +10,10 @@
 #include "sim_loop.h"
 
 #include "../coroutine/internal.h"
+#include "../system/portable.h"
 
 #include <errno.h>
 #include <string.h>
-#include <sys/random.h>
 
 /* ---- Numbers ---- */
 
@@ -187,7 +187,7 @@ uint64_t bide_test_random(void)
     uint64_t number = 0;
     if (bide_sim_loop_running_ != NULL)
         return bide_test_next_number_(&bide_sim_loop_running_->user_random);
-    while (getrandom(&number, sizeof number, 0) != sizeof number) {
+    while (portable_random(&number, sizeof number) != 0) {
         if (errno != EINTR) {
             bide_platform.misuse("the system has no getrandom", "bide_test_random", __FILE__,
                                  __LINE__);

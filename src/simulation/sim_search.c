@@ -23,6 +23,7 @@
 #include "sim_explorer.h"
 
 #include "../system/processors.h"
+#include "../system/portable.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -172,7 +173,7 @@ static int search_start(search *self, search_batch *b)
 {
     explorer *explorer = self->explorer;
     int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0)
+    if (portable_pipe(ends, false) != 0)
         return -errno;
     b->number = self->begun;
     b->shared->runs = 0;

@@ -19,6 +19,8 @@
 #define _GNU_SOURCE
 #include "memory.h"
 
+#include "../system/portable.h"
+
 #include <stdlib.h>
 
 struct memory_link {

@@ -99,6 +99,9 @@ static bool fork_is_alone(void)
     struct stat tasks;
     if (BIDE_IS_ALONE_KNOWN_)
         return BIDE_IS_ALONE_;
+#ifdef __APPLE__
+    return pthread_is_threaded_np() == 0;
+#endif
     return stat("/proc/self/task", &tasks) == 0 && tasks.st_nlink == 3;
 }
 

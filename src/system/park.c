@@ -98,7 +98,7 @@ static bool park_sleep(park_list *list, park_sleeper *sleeper, uint64_t deadline
     uint64_t now = bide_platform.now();
     uint64_t end = deadline > now && deadline - now > day ? now + day : deadline;
     struct timespec until = {(time_t)(end / second), (long)(end % second)};
-    return pthread_cond_timedwait(&sleeper->condition, &list->lock, &until) == ETIMEDOUT;
+    return wait_monotonic_condition(&sleeper->condition, &list->lock, &until) == ETIMEDOUT;
 }
 
 int bide_park_wait_(bide_atomic(uint32_t) * word, uint32_t expected, uint64_t deadline)

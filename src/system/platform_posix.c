@@ -3,7 +3,7 @@
  * there is no barrier, so that all fences are full ones. Any thread may call its functions; `wake` takes a lock, so a
  * signal handler must not call it.
  *
- * -Dplatform=posix chooses it, on Linux too. It needs pthread_condattr_setclock, which macOS does not have.
+ * -Dplatform=posix chooses it, on Linux too.
  */
 #define _GNU_SOURCE
 #include "bide/extend/fence.h"

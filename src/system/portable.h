@@ -12,10 +12,21 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#ifdef __FreeBSD__
+#include <pthread_np.h>
+#endif
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#ifdef __linux__
+#include <sys/syscall.h>
+#endif
+#include <time.h>
 #include <unistd.h>
 
 /* accept4, pipe2, SOCK_CLOEXEC and SOCK_NONBLOCK. (0 can be tried on Linux.) */
@@ -38,13 +49,22 @@
 #define EREMOTEIO EBADRPC /* 121 on Linux; the BSDs have a number of the same kind */
 #endif
 
+#ifdef __APPLE__
+struct mmsghdr {
+    struct msghdr msg_hdr;
+    unsigned msg_len;
+};
+#endif
+
 /* The times of a struct stat. */
 #ifdef __APPLE__
 #define PORTABLE_MTIME(about) ((about)->st_mtimespec)
 #define PORTABLE_CTIME(about) ((about)->st_ctimespec)
+#define PORTABLE_ATIME(about) ((about)->st_atimespec)
 #else
 #define PORTABLE_MTIME(about) ((about)->st_mtim)
 #define PORTABLE_CTIME(about) ((about)->st_ctim)
+#define PORTABLE_ATIME(about) ((about)->st_atim)
 #endif
 
 /* Closes `fd`, and keeps errno. Returns -1. */
@@ -134,6 +154,79 @@ BIDE_INLINE int portable_accept(int listener, struct sockaddr *peer, socklen_t *
     return accept4(listener, peer, length, SOCK_CLOEXEC | SOCK_NONBLOCK);
 #else
     return portable_set_socket_flags(accept(listener, peer, length), true);
+#endif
+}
+
+/* The system's number of the calling thread. */
+BIDE_INLINE int portable_thread_number(void)
+{
+#if defined __linux__
+    return (int)syscall(SYS_gettid);
+#elif defined __APPLE__
+    uint64_t number = 0;
+    pthread_threadid_np(NULL, &number);
+    return (int)number;
+#else
+    return pthread_getthreadid_np();
+#endif
+}
+
+BIDE_INLINE void portable_name_this_thread(const char *name)
+{
+#ifdef __APPLE__
+    (void)pthread_setname_np(name);
+#else
+    (void)pthread_setname_np(pthread_self(), name);
+#endif
+}
+
+/* Names another thread, where a thread may do that. */
+BIDE_INLINE void portable_name_thread(pthread_t thread, const char *name)
+{
+#ifdef __APPLE__
+    (void)thread;
+    (void)name;
+#else
+    (void)pthread_setname_np(thread, name);
+#endif
+}
+
+/* Fills `size` bytes, at most 256, with random ones of the system. 0; or -1 with errno. */
+BIDE_INLINE int portable_random(void *bytes, size_t size)
+{
+#ifdef __linux__
+    return getrandom(bytes, size, 0) == (ssize_t)size ? 0 : -1;
+#else
+    return getentropy(bytes, size);
+#endif
+}
+
+/* Takes a pending signal of the set, which is blocked, without waiting. Its number; or -1: none. */
+BIDE_INLINE int portable_take_pending(const sigset_t *set)
+{
+#ifdef __APPLE__
+    sigset_t pending;
+    int number = -1;
+    sigpending(&pending);
+    for (int i = 1; i < NSIG; i++) {
+        if (sigismember(set, i) == 1 && sigismember(&pending, i) == 1)
+            return sigwait(set, &number) == 0 ? number : -1;
+    }
+    return -1;
+#else
+    static const struct timespec none = {0, 0};
+    return sigtimedwait(set, NULL, &none);
+#endif
+}
+
+/* As fdatasync, or fsync. (On macOS these leave the data in the cache of the device.) */
+BIDE_INLINE int portable_sync(int fd, bool only_data)
+{
+#ifdef __APPLE__
+    (void)only_data;
+    return fcntl(fd, F_FULLFSYNC) == 0 ? 0 : fsync(fd);
+#else
+    return only_data ? fdatasync(fd) : fsync(fd);
 #endif
 }
 

@@ -2,6 +2,8 @@
 #define _GNU_SOURCE
 #include "threads.h"
 
+#include "portable.h"
+
 #include "bide/platform.h"
 
 #include <sched.h>
@@ -21,7 +23,10 @@ size_t bide_threads_stack_(uintptr_t *low)
 {
     size_t size = 0;
     *low = 0;
-#if !BIDE_CHECK
+#if !BIDE_CHECK && defined __APPLE__
+    size = pthread_get_stacksize_np(pthread_self());
+    char *address = (char *)pthread_get_stackaddr_np(pthread_self()) - size; /* it has the top */
+#elif !BIDE_CHECK && defined __linux__
     pthread_attr_t attributes;
     void *address = NULL;
     if (pthread_getattr_np(pthread_self(), &attributes) != 0)
@@ -29,6 +34,8 @@ size_t bide_threads_stack_(uintptr_t *low)
     if (pthread_attr_getstack(&attributes, &address, &size) != 0)
         size = 0;
     pthread_attr_destroy(&attributes);
+#endif
+#if !BIDE_CHECK && (defined __APPLE__ || defined __linux__)
     uintptr_t below = (uintptr_t)__builtin_frame_address(0) - (uintptr_t)address;
     size = below < size ? below : 0;
     *low = size != 0 ? (uintptr_t)address : 0;
@@ -116,8 +123,10 @@ void bide_threads_name_this_(const char *name, unsigned number)
     for (unsigned rest = number; rest >= 10; rest /= 10)
         length--;
     (void)snprintf(whole, sizeof whole, "%.*s-%u", length, name, number);
-    (void)pthread_setname_np(pthread_self(), whole);
+    portable_name_this_thread(whole);
 }
+
+#ifdef __linux__
 
 bool bide_threads_may_use_(unsigned processor)
 {
@@ -133,3 +142,19 @@ void bide_threads_keep_this_on_(unsigned processor)
     CPU_SET(processor, &set);
     (void)pthread_setaffinity_np(pthread_self(), sizeof set, &set);
 }
+
+#else
+
+/* (so to ask for one is an error) */
+bool bide_threads_may_use_(unsigned processor)
+{
+    (void)processor;
+    return false;
+}
+
+void bide_threads_keep_this_on_(unsigned processor)
+{
+    (void)processor;
+}
+
+#endif

@@ -41,7 +41,7 @@ void bide_threads_join_(pthread_t *threads, unsigned count);
 /* Names the calling thread: `name`, a dash and the number, cut to the system's limit. */
 void bide_threads_name_this_(const char *name, unsigned number);
 
-/* Whether this process may use the processor. */
+/* Whether this process may use the processor, and threads can be pinned to it: on Linux only. */
 bool bide_threads_may_use_(unsigned processor);
 
 /* Pins the calling thread to the processor. */

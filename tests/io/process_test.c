@@ -141,8 +141,7 @@ static void a_failed_start_leaves_nothing(void **state)
         {{.program = NULL}, -EINVAL},
         {{.program = "/bin/true", .streams = {{BIDE_STREAM_GIVEN, given[0]}}}, -EBADF},
         {{.program = "/bin/true", .fds = &(bide_process_fd){0, 2}, .fd_count = 1}, -EINVAL},
-        {{.program = "/bin/true", .fds = &(bide_process_fd){given[0], 5}, .fd_count = 1},
-         -EBADF},
+        {{.program = "/bin/true", .fds = &(bide_process_fd){given[0], 5}, .fd_count = 1}, -EBADF},
         {{.program = "/no/such/program", PIPES}, -ENOENT},
     };
     for (size_t i = 0; i < sizeof tries / sizeof *tries; i++) {
@@ -179,7 +178,8 @@ static void a_lack_of_descriptors_is_reported_and_leaves_nothing(void **state)
         assert_int_equal(count_descriptors(), before);
     }
     assert_true(began);
-    refusal = EMFILE; /* if only the pidfd cannot be opened, the process exists already and is killed */
+    refusal =
+        EMFILE; /* if only the pidfd cannot be opened, the process exists already and is killed */
     bide_process process;
     assert_int_equal(begin(&process, &(bide_process_options){.program = "/bin/true"}), -EMFILE);
     refusal = 0;
@@ -219,9 +219,10 @@ static void it_has_the_descriptors_that_it_is_given_and_no_others(void **state)
     /* Two descriptors exchange their numbers. */
     bide_process_fd passes[] = {{fds[0], fds[1]}, {fds[1], fds[0]}, {fds[1], 9}};
     assert_int_equal(write(fds[1], "passed", 6), 6);
-    char command[100];
-    /* (the shell then has no pipe of its own, and waits for ls) */
-    snprintf(command, sizeof command, "head -c 6 <&%d; echo; echo more >&9; ls /proc/$$/fd; :", fds[1]);
+    char command[120];
+    /* (a shell may know no numbers of two digits in "<&"; the shell then has no pipe of its own, and waits for ls) */
+    snprintf(command, sizeof command,
+             "head -c 6 </proc/self/fd/%d; echo; echo more >&9; ls /proc/$$/fd; :", fds[1]);
     assert_int_equal(
         begin(&process, &(bide_process_options){.program = "/bin/sh",
                                                 .arguments = (char *[]){"sh", "-c", command, NULL},

@@ -208,7 +208,8 @@ static void check_way(const fixture *f)
 {
     if (f->world->memory != NULL)
         return;
-    assert_int_equal(calls.pipes, calls.memory != HOT);
+    if (KEPT_DESCRIPTORS == 1) /* (otherwise a loop is woken by a pipe) */
+        assert_int_equal(calls.pipes, calls.memory != HOT);
     if (calls.memory == COLD || calls.memory == UNSAID)
         assert_int_equal(calls.sends, 0);
     else
@@ -563,7 +564,8 @@ static void a_large_file_lets_others_run(void **state)
     assert_int_equal(other.count, LARGE);
     assert_in_range(calls.changes, LARGE >> 20,
                     LARGE); /* (each sends no more than 1 MB in a turn) */
-    assert_int_equal(calls.pipes, 0);
+    if (KEPT_DESCRIPTORS == 1)
+        assert_int_equal(calls.pipes, 0);
     end_fixture(f);
 }
 
@@ -586,7 +588,8 @@ static void a_file_in_memory_is_sent_at_once(void **state)
     assert_int_equal(world_wait(w, bide_send_file(&send, &f->one, &file, 0, UINT64_MAX)), 0);
     assert_int_equal(send.count, 100000);
     assert_int_equal(drain(f, 100000), 100000);
-    assert_int_equal(calls.pipes, 0);
+    if (KEPT_DESCRIPTORS == 1)
+        assert_int_equal(calls.pipes, 0);
     bide_close(&file);
     end_fixture(f);
 }

@@ -92,7 +92,8 @@ static void end_pool(fixture *f)
 {
     bide_thread_pool_destroy(f->pool);
     /* (descriptors that wake loops are kept for later loops) */
-    assert_in_range(count_descriptors(), f->descriptors, f->descriptors + THREADS);
+    assert_in_range(count_descriptors(), f->descriptors,
+                    f->descriptors + KEPT_DESCRIPTORS * THREADS);
 }
 
 static int wait_in(fixture *f, bide_awaiter *awaiter)

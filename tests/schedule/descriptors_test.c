@@ -60,7 +60,7 @@ static void one_that_is_raised_is_readable_until_it_is_lowered(void **state)
 static void raising_it_often_neither_waits_nor_fails(void **state)
 {
     (void)state;
-    enum { TIMES = 200000 };
+    enum { TIMES = 70000 };
     int fd = create();
     int end = bide_descriptor_writing_end_(fd);
     for (unsigned i = 0; i < TIMES; i++)
@@ -214,7 +214,7 @@ static void a_child_of_fork_has_its_own(void **state)
 
 /* ---- Threads ---- */
 
-enum { RAISERS = 3, TURNS = 2000 };
+enum { RAISERS = 3, TURNS = 1000 };
 
 static bide_atomic(int) current; /* that is to be raised; -1: none */
 static bide_atomic(bool) are_done;

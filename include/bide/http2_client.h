@@ -127,6 +127,8 @@ struct bide_http2_client {
     bool is_ending;     /* it has failed, and its requests have ended */
     bool is_doubted;    /* no request gets a stream until something arrives; a PING asks for that */
     bool awaits_pong;   /* a PING of the watcher's is not answered yet */
+    void (*on_answer)(void *argument); /* bytes have ended a doubt, and it is usable; or NULL */
+    void *on_answer_argument;
     char *input;
     char *output;
     size_t output_size;

@@ -49,6 +49,7 @@
 #include "bide/http_url.h"
 #include "bide/mutex.h"
 #include "bide/names.h"
+#include "bide/with_stop.h"
 
 BIDE_EXTERN_C_BEGIN
 
@@ -63,7 +64,7 @@ typedef struct bide_http_agent_options {
     uint64_t
         connect_timeout; /* nanoseconds to open a connection, with its tunnel and TLS. 0: no limit */
     uint64_t
-        response_timeout; /* nanoseconds from when a request has a connection, or a stream of one, to its response. 0: no limit */
+        response_timeout; /* nanoseconds from having a connection, or a stream of one, to the response. 0: no limit */
     unsigned max_redirects;   /* 0: 10 */
     bool follows_none;        /* A redirect is a response like another. */
     bool allows_downgrade;    /* Redirects from "https" to "http" are followed. */
@@ -101,6 +102,12 @@ typedef struct bide_http_connecting_ {
 typedef struct bide_http_choosing_ {
     bide_task task;
     struct bide_http_fetch *fetch;
+    bool is_watching; /* it is in its origin's list, and `answer` is initialised */
+    bool is_answered;
+    bide_stop_source answer; /* asked to stop when a doubted connection has answered */
+    bide_with_stop_operation until_answer;
+    struct bide_http_choosing_ *next;
+    struct bide_http_choosing_ **before;
 } bide_http_choosing_;
 
 /* Gets all of a URL. Of a fetch. */
@@ -220,8 +227,8 @@ int bide_http_fetch_set_body(bide_http_fetch *fetch, const void *data, size_t si
  * Sends the request, follows redirects, and receives the response's head, which is fetch->response then.
  * Threads: the loop's. Errors: those of bide_connect_by_name, of bide_tls_connect, of
  * bide_http_client_recv; -EINVAL (it was sent before), -ELOOP (too many redirects), -EPERM (a redirect
- * from "https" to "http"), -ETIMEDOUT (also: a timeout of the agent's options), -EPROTONOSUPPORT (a redirect to "https", without TLS), -EBADMSG (also: a
- * redirect to what is no URL, or has a user), -ECONNREFUSED (also: the proxy refuses the tunnel),
+ * from "https" to "http"), -ETIMEDOUT (also: a timeout of the agent's options), -EPROTONOSUPPORT (a redirect to
+ * "https", without TLS), -EBADMSG (also: a redirect to what is no URL, or has a user), -ECONNREFUSED (also: the proxy refuses the tunnel),
  * -EMSGSIZE (also: a URL or the request's head is too long), -ENOMEM; -EINVAL, -EPROTONOSUPPORT, -EMSGSIZE (also: the
  * environment's proxy for this URL is not one; `reason` names the variable). Suspends: if the server has not
  * answered. Cancel-safe: no, the request may have been sent; the connection is closed.
@@ -344,6 +351,13 @@ typedef struct bide_http_agent_http2 {
 
     /* When something arrived last, by bide_now, or when `run` began. */
     uint64_t (*heard_at)(const void *client);
+
+    /*
+     * `called` is called when something has arrived on a doubted connection, after the connection has taken it, if it
+     * still takes requests then. It only wakes coroutines. NULL: requests that wait for another connection do not go
+     * back to this one.
+     */
+    void (*set_answered)(void *client, void (*called)(void *argument), void *argument);
 } bide_http_agent_http2;
 
 /*
@@ -373,7 +387,7 @@ void bide_http_agent_set_http2(bide_http_agent *agent, const bide_http_agent_htt
  *
  * Timeouts. Each connection has connect_timeout; a wait for another request's connection does not count. Each request,
  * also one that follows a redirect or is sent again, has response_timeout, with the time to send its body. Requests that
- * wait for the same first connection share its timeout, unless a connection that was doubted has answered meanwhile. Reading a body has no limit of the agent's. Neither has a wait
+ * wait for the same first connection share its timeout. Reading a body has no limit of the agent's. Neither has a wait
  * in line: for a connection (max_connections), or by HTTP/2 for a stream. A request gets one when the server allows one
  * more and has taken what was sent before on the connection. A server that takes nothing and sends nothing loses the
  * connection after 45 s, which ends these waits; one that takes nothing but sends does not. A deadline around
@@ -394,9 +408,10 @@ void bide_http_agent_set_http2(bide_http_agent *agent, const bide_http_agent_htt
  * times at most.
  * A connection is doubted when a request on it reached response_timeout, or was cancelled, after nothing had come for a
  * second, for it or for any other request of the connection; after half of response_timeout if that was reached and is
- * shorter. If no other request uses it, it is closed with that request. Otherwise a PING is sent. Until something arrives from the server, new requests use another connection, and the requests in progress go
- * on. If there may be no further connection, new requests wait for that, or for the end of the connection: 15 s
- * without an answer.
+ * shorter. If no other request uses it, it is closed with that request. Otherwise a PING is sent. Until something arrives
+ * from the server, new requests use another connection, and the requests in progress go on. When something arrives,
+ * requests that still wait for another connection use this one. If there may be no further connection, new requests wait
+ * for the answer, or for the end of the connection: 15 s without an answer.
  *
  * Codings. If the library was built with zlib, "Accept-Encoding: gzip, deflate" is sent, and a body with one of
  * these codings is decoded. max_body bounds what a small body can become. Other codings are left to the caller.

@@ -150,6 +150,14 @@ BIDE_INLINE uint64_t bide_http_agent_http2_heard_at_(const void *client)
     return ((const bide_http2_client *)client)->input_at;
 }
 
+BIDE_INLINE void bide_http_agent_http2_set_answered_(void *client, void (*called)(void *argument),
+                                                     void *argument)
+{
+    bide_http2_client *self = (bide_http2_client *)client;
+    self->on_answer = called;
+    self->on_answer_argument = argument;
+}
+
 /*
  * The agent speaks HTTP/2 with servers that choose it. Before the agent's first request.
  * Threads: the loop's. Progress: wait-free.
@@ -176,6 +184,7 @@ BIDE_INLINE void bide_http_agent_use_http2(bide_http_agent *agent)
         &bide_http_agent_http2_doubt_,
         &bide_http_agent_http2_is_doubted_,
         &bide_http_agent_http2_heard_at_,
+        &bide_http_agent_http2_set_answered_,
     };
     bide_http_agent_set_http2(agent, &table);
 }

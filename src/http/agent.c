@@ -14,8 +14,8 @@
  *    called once for each connection, also if opening it failed or was cancelled. So each open connection has
  *    one link, and nothing else owns it.
  * 2. A connection is given back as reusable only by bide_http_client_is_reusable: its response was read to its
- *    end, and nothing more is buffered, also not in TLS. The pool does not reuse one whose socket has bytes. A fetch that fails or is cancelled anywhere gives it back as not
- *    reusable, in `finally` or in bide_http_fetch_close.
+ *    end, and nothing more is buffered, also not in TLS. The pool does not reuse one whose socket has bytes. A fetch
+ *    that fails or is cancelled anywhere gives it back as not reusable, in `finally` or in bide_http_fetch_close.
  * 3. An origin stays while `users` fetches are between http_fetch_enter and http_fetch_leave. Only origins
  *    without users are removed, and none of their connections is taken then.
  * 4. A request is sent again only if its connection was used before, no byte of a response came, and the method is
@@ -38,6 +38,9 @@
  *    connections, no fetch can open another one. With fewer, each other connection is being opened (7), or is of
  *    HTTP/1.1, or no one's. None of these waits for a doubted session, so a fetch that waits for the turn or for the
  *    pool does not either. pool.taken would also count the connection that the fetch itself has just opened.
+ * 10. A fetch without a connection is in its origin's list, and waits under a stop source of its own. When a doubted
+ *    session answers, that source is requested. Then the wait ends, and the fetch looks for a session again. Each
+ *    source serves one answer, and the fetch looks before it waits under the next one, so no answer is missed.
  */
 #define _GNU_SOURCE
 #include "bide/http_agent.h"
@@ -78,6 +81,7 @@ enum {
 typedef struct bide_http_origin_ http_origin;
 typedef struct bide_http_link_ http_link;
 typedef struct bide_http_session_ http_session;
+typedef bide_http_choosing_ http_choosing;
 
 struct bide_http_origin_ {
     bide_connection_pool pool;
@@ -89,11 +93,12 @@ struct bide_http_origin_ {
     uint16_t port;
     char host[256];
     bide_pooled_connection *slots;
-    http_link **links;      /* of the slots; NULL: not open */
-    http_session *sessions; /* the newest first: 6 */
-    bide_mutex turn;        /* 7 */
-    bool is_http1;          /* the server has not chosen HTTP/2 */
-    int failure;            /* of the last attempt that failed */
+    http_link **links;       /* of the slots; NULL: not open */
+    http_session *sessions;  /* the newest first: 6 */
+    bide_mutex turn;         /* 7 */
+    http_choosing *choosing; /* fetches without a connection: 10 */
+    bool is_http1;           /* the server has not chosen HTTP/2 */
+    int failure;             /* of the last attempt that failed */
     const char *failure_reason;
     unsigned failures;
 };
@@ -375,6 +380,16 @@ static http_session *http_origin_find_session(const http_origin *origin)
     return connections == origin->pool.max ? doubted : NULL;
 }
 
+/* A doubted session takes requests again. (The waits end later, outside this call.): 10 */
+static void http_session_on_answer(void *session)
+{
+    http_choosing *choosing = ((http_session *)session)->origin->choosing;
+    for (; choosing != NULL; choosing = choosing->next) {
+        choosing->is_answered = true;
+        bide_stop_request(&choosing->answer);
+    }
+}
+
 /* Makes a session of a connection, which is the session's if this returns 0. */
 static int http_session_start(http_origin *origin, bide_pooled_connection *connection,
                               const bide_context *context)
@@ -395,6 +410,8 @@ static int http_session_start(http_origin *origin, bide_pooled_connection *conne
         free(session);
         return status;
     }
+    if (agent->http2->set_answered != NULL)
+        agent->http2->set_answered(session->client, &http_session_on_answer, session);
     session->origin = origin;
     session->connection = connection;
     session->next = origin->sessions;
@@ -441,6 +458,7 @@ static http_origin *http_origin_create(bide_http_agent *agent, const bide_http_u
     origin->users = 0;
     origin->sessions = NULL;
     bide_mutex_init(&origin->turn);
+    origin->choosing = NULL;
     origin->is_http1 = agent->http2 == NULL || !url->is_secure;
     origin->failure = 0;
     origin->failure_reason = "";
@@ -1065,34 +1083,101 @@ static int http_fetch_note_failure(bide_http_fetch *fetch)
     return 0;
 }
 
+/* ---- The wait for a connection, until a doubted session answers: 10 ---- */
+
+static void http_choosing_leave(http_choosing *choosing)
+{
+    if (!choosing->is_watching)
+        return;
+    choosing->is_watching = false;
+    *choosing->before = choosing->next;
+    if (choosing->next != NULL)
+        choosing->next->before = choosing->before;
+    bide_stop_source_detach(&choosing->answer);
+}
+
+/* Begins to watch, if there may be sessions; again, after an answer. */
+static void http_choosing_watch(http_choosing *choosing, const bide_context *context)
+{
+    http_origin *origin = choosing->fetch->origin;
+    http_choosing_leave(choosing);
+    choosing->is_answered = false;
+    if (origin->is_http1)
+        return;
+    bide_stop_source_init(&choosing->answer);
+    if (context->stop != NULL)
+        bide_stop_source_attach(&choosing->answer, context->stop);
+    choosing->is_watching = true;
+    choosing->before = &origin->choosing;
+    choosing->next = origin->choosing;
+    if (choosing->next != NULL)
+        choosing->next->before = &choosing->next;
+    origin->choosing = choosing;
+}
+
+static bide_awaiter *http_choosing_wait(http_choosing *choosing, bide_awaiter *inner)
+{
+    return choosing->is_watching ? bide_with_stop(&choosing->until_answer, &choosing->answer, inner)
+                                 : inner;
+}
+
+/* The wait was ended by an answer. */
+static bool http_choosing_was_answered(const http_choosing *choosing)
+{
+    return choosing->is_answered && choosing->fetch->status == -ECANCELED;
+}
+
+static bide_awaiter *http_choosing_lock(http_choosing *choosing)
+{
+    bide_http_fetch *fetch = choosing->fetch;
+    fetch->failures = fetch->origin->failures;
+    return http_choosing_wait(choosing, bide_mutex_lock(&fetch->turn, &fetch->origin->turn));
+}
+
+static bide_awaiter *http_choosing_acquire(http_choosing *choosing)
+{
+    bide_http_fetch *fetch = choosing->fetch;
+    fetch->connecting.is_limited = false;
+    fetch->connecting.reason = "";
+    return http_choosing_wait(choosing,
+                              bide_connection_pool_acquire(&fetch->taking, &fetch->origin->pool));
+}
+
 /* Gets a connection or a session for a fetch that has entered its origin. */
 bide_coroutine(http_fetch_connect_body)
 {
-    bide_begin(http_fetch_connect_body, bide_http_choosing_ * self);
-    if (http_fetch_needs_turn(self->fetch)) {
-        self->fetch->failures = self->fetch->origin->failures;
-        bide_try(bide_mutex_lock(&self->fetch->turn, &self->fetch->origin->turn));
-        self->fetch->has_turn = true;
+    bide_begin(http_fetch_connect_body, http_choosing * self);
+    for (;;) {
+        http_choosing_watch(self, bide_this_context());
+        if (!self->fetch->has_turn && http_fetch_needs_turn(self->fetch)) {
+            bide_await_status(self->fetch->status, http_choosing_lock(self));
+            self->fetch->has_turn = self->fetch->status == 0;
+            if (self->fetch->status < 0 && !http_choosing_was_answered(self))
+                bide_return(self->fetch->status);
+        }
+        bool has_turn = self->fetch->has_turn;
+        self->fetch->status = http_fetch_join_session(self->fetch);
+        if (self->fetch->status != -ENOENT)
+            bide_return(self->fetch->status);
+        if (!has_turn && !self->fetch->origin->is_http1) /* (it is doubted again) */
+            continue;
+        if (has_turn && self->fetch->failures != self->fetch->origin->failures) {
+            self->fetch->reason = self->fetch->origin->failure_reason;
+            bide_return(self->fetch->origin->failure);
+        }
+        if (self->fetch->origin->is_http1) /* (as an earlier one has found) */
+            http_fetch_release_turn(self->fetch);
+        bide_await_status(self->fetch->status, http_choosing_acquire(self));
+        if (!http_choosing_was_answered(self))
+            break;
     }
-    self->fetch->status = http_fetch_join_session(self->fetch);
-    if (self->fetch->status != -ENOENT)
-        bide_return(self->fetch->status);
-    if (self->fetch->has_turn && self->fetch->failures != self->fetch->origin->failures) {
-        self->fetch->reason = self->fetch->origin->failure_reason;
-        bide_return(self->fetch->origin->failure);
-    }
-    if (self->fetch->origin->is_http1) /* (as an earlier one has found) */
-        http_fetch_release_turn(self->fetch);
-    self->fetch->connecting.is_limited = false;
-    self->fetch->connecting.reason = "";
-    bide_await_status(self->fetch->status, bide_connection_pool_acquire(
-                                               &self->fetch->taking, &self->fetch->origin->pool));
     if (self->fetch->status == 0)
         self->fetch->status = http_fetch_use_connection(self->fetch, bide_this_context());
     else
         self->fetch->status = http_fetch_note_failure(self->fetch);
     bide_return(self->fetch->status);
     bide_finally();
+    http_choosing_leave(self);
     http_fetch_release_turn(self->fetch);
     bide_end();
 }
@@ -1100,6 +1185,7 @@ bide_coroutine(http_fetch_connect_body)
 static bide_awaiter *http_fetch_connect(bide_http_fetch *fetch)
 {
     fetch->choosing.fetch = fetch;
+    fetch->choosing.is_watching = false;
     return bide_task_init(&fetch->choosing.task, &http_fetch_connect_body);
 }
 

@@ -193,6 +193,24 @@ static int http2_client_input_feed(bide_http2_client *client, size_t size)
     return 0;
 }
 
+/*
+ * Takes bytes that have arrived. They end a doubt; that is reported after all of them are taken, as a GOAWAY may be
+ * among them.
+ */
+static int http2_client_input_take(bide_http2_client *client, size_t size, uint64_t now)
+{
+    bool was_doubted = client->is_doubted;
+    client->input_at = now;
+    client->is_doubted = false;
+    if (client->error == 0) /* (otherwise the deadline is the end's) */
+        http2_client_end_ping(client);
+    int status = http2_client_input_feed(client, size);
+    if (status == 0 && was_doubted && client->on_answer != NULL &&
+        bide_http2_client_is_usable(client))
+        client->on_answer(client->on_answer_argument);
+    return status;
+}
+
 bide_coroutine(http2_client_reader_body)
 {
     bide_begin(http2_client_reader_body, bide_http2_client_task_ * self);
@@ -202,11 +220,7 @@ bide_coroutine(http2_client_reader_body)
         size_t size = bide_stream_count(&self->operation, self->client->stream);
         if (size == 0)
             break;
-        self->client->input_at = bide_now(bide_this_context());
-        self->client->is_doubted = false; /* (its requests start after the next lines) */
-        if (self->client->error == 0)     /* (otherwise the deadline is the end's) */
-            http2_client_end_ping(self->client);
-        self->status = http2_client_input_feed(self->client, size);
+        self->status = http2_client_input_take(self->client, size, bide_now(bide_this_context()));
         if (self->status < 0)
             bide_return(self->status);
         if (self->client->error != 0) /* 5 */

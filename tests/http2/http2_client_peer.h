@@ -9,6 +9,7 @@
 
 #include <bide/http2.h>
 #include <bide/http2_client.h>
+#include <bide/http_agent_http2.h>
 
 enum { JOBS = 128, ANSWER = 2048, PEER_STEPS = 8 };
 
@@ -82,6 +83,8 @@ typedef struct talk3 {
     uint64_t shut_down_at;
     uint64_t drain_at;   /* the server's */
     uint64_t destroy_at; /* the runner's */
+    uint64_t doubt_at;
+    void (*on_answer)(void *client); /* its own, of the client; or NULL */
     bool is_scripted;
     bool stays;         /* the client is not shut down when the jobs have ended */
 
@@ -349,6 +352,10 @@ bide_coroutine(talk3_act)
         bide_await(bide_sleep_for(&self->sleep, self->talk->shut_down_at));
         bide_http2_client_shut_down(&self->talk->client);
     }
+    if (self->talk->doubt_at != 0) {
+        bide_await(bide_sleep_for(&self->sleep, self->talk->doubt_at));
+        bide_http_agent_http2_doubt_(&self->talk->client);
+    }
     if (self->talk->drain_at != 0) {
         bide_await(bide_sleep_for(&self->sleep, self->talk->drain_at));
         bide_http_server_shut_down(&self->talk->server, BIDE_FOREVER);
@@ -476,6 +483,8 @@ static inline int talk3_run(talk3 *talk)
         memset(job->type, 0, sizeof job->type);
     }
     assert_int_equal(bide_http2_client_init(&talk->client, bide_memory_stream(&talk->client_end), &talk->options), 0);
+    talk->client.on_answer = talk->on_answer;
+    talk->client.on_answer_argument = &talk->client;
     int status = bide_sim_loop_wait(&talk->loop, bide_task_init(&talk->main.task, &talk3_main));
     assert_int_equal(status, 0);
     assert_int_equal(talk->client.open, 0);

@@ -357,7 +357,7 @@ static void a_silent_connection_is_pinged(void **state)
     assert_int_equal(one.pings, 2);
 }
 
-/* The answers to its own PINGs are no idle frames, however many there are. */
+/* Answers to the client's PINGs do not count as idle frames. */
 static void answers_to_its_pings_are_free(void **state)
 {
     (void)state;
@@ -375,6 +375,50 @@ static void answers_to_its_pings_are_free(void **state)
     assert_int_equal(talk3_run(&one), 0);
     assert_int_equal(job->status, 0);
     assert_int_equal(one.pings, PEER_STEPS - 2);
+}
+
+static unsigned answers;
+
+static void note_answer(void *client)
+{
+    answers++;
+    assert_false(bide_http_agent_http2_is_doubted_(client));
+    assert_false(((bide_http2_client *)client)->awaits_pong); /* (the bytes are taken) */
+    assert_true(bide_http2_client_is_usable(client));
+}
+
+/* The end of a doubt is reported when the bytes that end it are taken, if requests may use the connection then. */
+static void an_answer_is_reported_if_the_connection_is_usable(void **state)
+{
+    (void)state;
+#define PONG HEAD("\10", "\6", "\1", "\0") "\0\0\0\0\0\0\0\0"
+    static const struct {
+        const char *data;
+        size_t size;
+        unsigned answers;
+        int run;
+    } rows[] = {
+        {BYTES(PONG), 1, 0},
+        {BYTES(PONG GOAWAY("\1", "\0")), 0, 0},
+        {BYTES(GOAWAY("\1", "\0") PONG), 0, 0},
+        {BYTES(PONG GOAWAY("\1", "\2")), 0, -ECONNABORTED},
+    };
+    one.on_answer = &note_answer;
+    one.doubt_at = SECOND;
+    talk3_job(&one, "/");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        answers = 0;
+        one.step_count = 0;
+        talk3_step(&one, 0, BYTES(SETTINGS));
+        talk3_step(&one, 1, rows[i].data, rows[i].size);
+        one.steps[1].pause = 2 * SECOND;
+        talk3_step(&one, 1, BYTES(OK("\5", "\1")));
+        one.steps[2].pause = SECOND;
+        assert_int_equal(talk3_run(&one), rows[i].run);
+        assert_int_equal(one.jobs[0].status, rows[i].run);
+        assert_int_equal(one.pings, 1);
+        assert_int_equal(answers, rows[i].answers);
+    }
 }
 
 /* Bytes at random, behind a start that is right, end every request, and leave nothing behind. */
@@ -439,6 +483,7 @@ int main(void)
         talk_test(an_early_push_is_refused),
         talk_test(a_silent_connection_is_pinged),
         talk_test(answers_to_its_pings_are_free),
+        talk_test(an_answer_is_reported_if_the_connection_is_usable),
         talk_test(random_frames_end_every_request),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

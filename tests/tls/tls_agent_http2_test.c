@@ -19,6 +19,7 @@ static const char *const only_http1[] = {"http/1.1", NULL};
 static bool cut_connections(void);
 static bide_event *never(void);
 static bide_event *silent_began(void);
+static bide_event *release_of_late(void);
 static void note_field(bide_slice name);
 static unsigned f_hints(void);
 static void note_big(void);
@@ -37,6 +38,10 @@ struct peer {
     int status;
     bide_event_waiter wait;
     bide_with_deadline_operation limited;
+    bide_task late; /* a write that waits until it is released */
+    bide_stream_operation *late_operation;
+    const void *late_data;
+    size_t late_size;
 };
 
 /* An exchange that is the same over both versions. */
@@ -76,11 +81,15 @@ static struct {
     bide_event big_was_sent;
     bool is_stalled; /* the server's first connection sends nothing more */
     bide_event never;
+    bool is_late; /* its writes wait for `release`, and the first one sets `late_began` */
+    bide_event release, late_began;
     bide_event silent_began;
     bide_event destroyed; /* a connection of HTTP/2 was; of use_http2_and_note, as the next ones */
     const void *first;          /* HTTP/2 client */
     unsigned started_on_first;  /* requests */
     bool first_is_doubted;      /* the agent takes it so */
+    void (*answered)(void *argument); /* to be called when it has answered */
+    void *argument_of_answered;
     bool hears_nothing;         /* each connection is as if nothing had ever come */
     bool hears_now;             /* each connection is as if something had just come */
     bool is_patient;            /* each request is as if it waited for a stream */
@@ -93,7 +102,7 @@ static struct {
         const char *url;
         int status;
         char page[100];
-    } gets[GETS];
+    } gets[GETS], holder;
 } f;
 
 struct hello {
@@ -157,6 +166,11 @@ static bide_event *silent_began(void)
     return &f.silent_began;
 }
 
+static bide_event *release_of_late(void)
+{
+    return &f.release;
+}
+
 static unsigned f_hints(void)
 {
     return f.hints;
@@ -196,11 +210,27 @@ static bide_awaiter *stalling_read(bide_stream stream, bide_stream_operation *op
     return bide_stream_read(operation, below_of(stream), data, size);
 }
 
+bide_coroutine(late_write_body)
+{
+    bide_begin(late_write_body, bide_task * self);
+    bide_try(bide_event_wait(&bide_container_of(self, struct peer, late)->wait, release_of_late()));
+    struct peer *peer = bide_container_of(self, struct peer, late);
+    bide_try(bide_stream_write(peer->late_operation, bide_tls_stream(&peer->tls), peer->late_data, peer->late_size));
+    bide_end();
+}
+
 static bide_awaiter *stalling_write(bide_stream stream, bide_stream_operation *operation, const void *data, size_t size)
 {
     struct peer *self = stream.object;
     if (f.is_stalled && self == &f.slots[0])
         return bide_event_wait(&self->wait, &f.never);
+    if (f.is_late && self == &f.slots[0]) {
+        bide_event_set(&f.late_began);
+        self->late_operation = operation;
+        self->late_data = data;
+        self->late_size = size;
+        return bide_task_init(&self->late, &late_write_body);
+    }
     return bide_stream_write(operation, below_of(stream), data, size);
 }
 
@@ -286,11 +316,14 @@ static void open_server_with(void **state, bide_tls_config *client, const char *
     bide_server_options options = {
         .body = &peer_body, .size = sizeof(struct peer), .max_connections = SLOTS, .slots = f.slots};
     bide_http_options serving = {
-        .handler = {&hello_body, sizeof(struct hello)}, .read_buffer_size = 16384, .max_fields = 256};
+        .handler = {&hello_body, sizeof(struct hello)}, .read_buffer_size = 16384, .max_fields = 256,
+        .body_idle_timeout = UINT64_C(600000000000)}; /* (a stalled connection stays, however slow this machine is) */
     memset(&f, 0, sizeof f);
     f.world = world_of(state);
     bide_event_init(&f.never, false);
     bide_event_init(&f.silent_began, false);
+    bide_event_init(&f.release, false);
+    bide_event_init(&f.late_began, false);
     f.config = offering(protocols, true);
     assert_int_equal(bide_http_server_init(&f.http, &serving), 0);
     assert_int_equal(bide_http2_init(&f.http2, &f.http, &(bide_http2_options){.max_streams = max_streams}), 0);
@@ -354,6 +387,15 @@ static uint64_t heard_at_or_told(const void *client)
     return f.hears_nothing ? 0 : f.hears_now ? bide_now(f.world->context) : bide_http_agent_http2_heard_at_(client);
 }
 
+static void set_answered_and_note(void *client, void (*called)(void *argument), void *argument)
+{
+    if (client == f.first) {
+        f.answered = called;
+        f.argument_of_answered = argument;
+    }
+    bide_http_agent_http2_set_answered_(client, called, argument);
+}
+
 /* HTTP/2 as bide_http_agent_use_http2 has it, with notes, and with answers that a test sets. */
 static void use_http2_and_note(void)
 {
@@ -367,7 +409,7 @@ static void use_http2_and_note(void)
         &bide_http_agent_http2_count_,     &bide_http_agent_http2_close_,
         &bide_http_agent_http2_set_informational_, &started_at_or_wait,
         &bide_http_agent_http2_doubt_,     &is_doubted_or_told,
-        &heard_at_or_told,
+        &heard_at_or_told,                 &set_answered_and_note,
     };
     bide_event_init(&f.destroyed, false);
     bide_event_init(&f.waited, false);
@@ -1163,6 +1205,77 @@ static void a_failure_to_connect_is_not_shared_if_a_connection_answers(void **st
     close_server(client);
 }
 
+/* Fails if it is not set in a minute. */
+static void wait_for(bide_event *event)
+{
+    bide_with_deadline_operation limited;
+    bide_event_waiter wait;
+    assert_int_equal(world_wait(f.world, bide_with_timeout(&limited, UINT64_C(60000000000), bide_event_wait(&wait, event))), 0);
+}
+
+/* A silent connection answers its PING while another one is opened to a server that says nothing, without a time limit. */
+static void requests_without_a_connection_use_one_that_answers_again(void **state)
+{
+    (void)world_of_a_loop(world_of(state));
+    bide_tls_config *client = offering(bide_http2_protocols, false);
+    open_server_for(state, client, bide_http2_protocols, false, (bide_http_agent_options){0});
+    use_http2_and_note();
+    assert_int_equal(get("https://server.test/x"), 0); /* (so the server's settings are not in flight) */
+    f.is_late = true;
+    start_get(&f.holder, "https://server.test/silent");
+    wait_for(&f.silent_began);
+    bide_http2_client *first = (bide_http2_client *)(uintptr_t)f.first;
+    first->options.ping_timeout = BIDE_FOREVER;
+    bide_http_agent_http2_doubt_(first);
+    wait_for(&f.late_began); /* the PING's answer */
+    assert_true(bide_http_agent_http2_is_doubted_(first));
+    f.started_on_first = 0;
+    f.is_silent = true; /* (the next connections' proxy) */
+    for (int i = 0; i < GETS; i++)
+        start_get(&f.gets[i], "https://server.test/x");
+    while (f.server.stats.accepted != 2)
+        yield_once();
+    assert_true(bide_http_agent_http2_is_doubted_(first));
+    assert_int_equal(f.started_on_first, 0);
+    bide_event_set(&f.release);
+    for (int i = 0; i < GETS; i++) {
+        wait_for(&f.gets[i].spawned.ended);
+        assert_int_equal(f.gets[i].status, 0);
+        assert_string_equal(f.gets[i].page, "hello");
+    }
+    assert_false(bide_http_agent_http2_is_doubted_(first));
+    assert_int_equal(f.started_on_first, GETS);
+    assert_int_equal(f.server.stats.accepted, 2);
+    assert_int_equal(f.holder.status, 1); /* (it has not ended) */
+    bide_event_set(&f.never);
+    assert_int_equal(finish_get(&f.holder), 0);
+    close_server(client);
+}
+
+/* A request that waits for a connection is cancelled as ever, and leaves nothing behind that an answer would find. */
+static void a_request_that_has_left_is_not_woken_by_an_answer(void **state)
+{
+    (void)world_of_a_loop(world_of(state));
+    bide_tls_config *client = offering(bide_http2_protocols, false);
+    open_server_for(state, client, bide_http2_protocols, false, (bide_http_agent_options){0});
+    use_http2_and_note();
+    begin_big();
+    f.first_is_doubted = true;
+    f.started_on_first = 0;
+    f.is_silent = true;
+    start_get(&f.gets[1], "https://server.test/x"); /* has the turn */
+    while (f.server.stats.accepted != 2)
+        yield_once();
+    assert_int_equal(get_within("https://server.test/x", 1), -ETIMEDOUT); /* (waits for the turn) */
+    memset(&f.gets[0].fetch, 0xa5, sizeof f.gets[0].fetch);
+    f.first_is_doubted = false;
+    f.answered(f.argument_of_answered);
+    assert_int_equal(finish_get(&f.gets[1]), 0);
+    assert_int_equal(f.started_on_first, 1);
+    read_big();
+    close_server(client);
+}
+
 /* A request that was cancelled late, beside others that have got bytes. */
 static void a_connection_that_delivers_to_others_is_kept(void **state)
 {
@@ -1212,6 +1325,8 @@ int main(void)
         world_test(a_connection_that_is_opened_replaces_a_silent_one),
         world_test(silent_connections_are_not_more_than_allowed),
         world_test(a_failure_to_connect_is_not_shared_if_a_connection_answers),
+        world_test(requests_without_a_connection_use_one_that_answers_again),
+        world_test(a_request_that_has_left_is_not_woken_by_an_answer),
         world_test(a_connection_that_delivers_to_others_is_kept),
     };
     return cmocka_run_group_tests(tests, make_everyone, free_everyone);

@@ -246,6 +246,28 @@ static uint64_t http2_client_pong_until(const bide_http2_client *client, uint64_
     return until < BIDE_FOREVER ? until : BIDE_FOREVER - 1;
 }
 
+/*
+ * A PING's deadline has passed. The input may lie in the socket, for instance after the process was halted: the reader
+ * gets a moment for it. Returns 0 or, if that has passed too, -ETIMEDOUT.
+ */
+static int http2_client_look_again(bide_http2_client *client, uint64_t now)
+{
+    enum { MOMENT = 100000000 };
+    if (client->looks_again)
+        return -ETIMEDOUT;
+    client->looks_again = true;
+    client->ping_deadline = http_later(now, MOMENT);
+    return 0;
+}
+
+static void http2_client_ping(bide_http2_client *client, uint64_t now)
+{
+    client->ping_deadline = http2_client_pong_until(client, now);
+    client->looks_again = false;
+    client->awaited_pongs++;
+    bide_http2_client_note_(client, nghttp2_submit_ping(client->session, NGHTTP2_FLAG_NONE, NULL));
+}
+
 /* 5 */
 static void http2_client_start_end(bide_http2_client *client, uint64_t now)
 {
@@ -268,12 +290,10 @@ static int http2_client_watch(bide_http2_client *client, uint64_t now, uint64_t 
     if (http2_client_ping_at(client) <= now) {
         if (client->error != 0)
             return client->error;
-        if (client->ping_deadline != BIDE_FOREVER)
+        if (client->ping_deadline == BIDE_FOREVER)
+            http2_client_ping(client, now);
+        else if (http2_client_look_again(client, now) < 0)
             return -ETIMEDOUT;
-        client->ping_deadline = http2_client_pong_until(client, now);
-        client->awaits_pong = true;
-        bide_http2_client_note_(client,
-                                nghttp2_submit_ping(client->session, NGHTTP2_FLAG_NONE, NULL));
     }
     *next = http2_client_ping_at(client);
     if (client->idle_since == BIDE_FOREVER || client->options.idle_timeout == 0)

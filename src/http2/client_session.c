@@ -125,9 +125,9 @@ static int http2_client_on_frame(nghttp2_session *session, const nghttp2_frame *
         http2_client_on_goaway(client, &frame->goaway);
         return 0;
     case NGHTTP2_PING:
-        if ((frame->hd.flags & NGHTTP2_FLAG_ACK) != 0 && client->awaits_pong) {
+        if ((frame->hd.flags & NGHTTP2_FLAG_ACK) != 0 && client->awaited_pongs != 0) {
             client->frames.earned++;
-            client->awaits_pong = false;
+            client->awaited_pongs--;
         }
         return 0;
     default: /* (SETTINGS may allow more streams) */

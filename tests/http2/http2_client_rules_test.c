@@ -28,6 +28,7 @@ static int end_talk(void **state)
 #define OK(flags, id)               HEAD("\1", "\1", flags, id) "\x88" /* ":status: 200" */
 #define DATA(size, flags, id)       HEAD(size, "\0", flags, id)
 #define RESET(id, code)             HEAD("\4", "\3", "\0", id) "\0\0\0" code
+#define PONG                        HEAD("\10", "\6", "\1", "\0") "\0\0\0\0\0\0\0\0"
 #define GOAWAY(id, code)            HEAD("\10", "\7", "\0", "\0") "\0\0\0" id "\0\0\0" code
 
 enum { NOTHING = 0x7fff };
@@ -377,13 +378,54 @@ static void answers_to_its_pings_are_free(void **state)
     assert_int_equal(one.pings, PEER_STEPS - 2);
 }
 
+/* Several may be under way: one that was answered with other bytes is answered late. */
+static void late_answers_to_its_pings_are_free(void **state)
+{
+    (void)state;
+    enum { PINGS = PEER_STEPS - 3 };
+    one.options.ping_after = 10 * SECOND;
+    one.options.max_idle_frames = 2;
+    job *job = talk3_job(&one, "/");
+    talk3_step(&one, 0, BYTES(SETTINGS));
+    talk3_step(&one, 1, BYTES(OK("\4", "\1")));
+    for (int i = 0; i < PINGS; i++) {
+        talk3_step(&one, 1, BYTES(DATA("\1", "\0", "\1") "a"));
+        one.steps[one.step_count - 1].pause = 11 * SECOND;
+    }
+    talk3_step(&one, 1, BYTES(PONG PONG PONG PONG PONG DATA("\0", "\1", "\1")));
+    assert_int_equal(PINGS, 5);
+    assert_int_equal(talk3_run(&one), 0);
+    assert_int_equal(job->status, 0);
+    assert_int_equal(one.pings, PINGS);
+}
+
+/* Input that arrives when a PING's deadline passes counts, whichever the client notices first. */
+static void an_answer_at_the_deadline_counts(void **state)
+{
+    (void)state;
+    one.options.ping_after = 10 * SECOND;
+    one.options.ping_timeout = 5 * SECOND;
+    job *job = talk3_job(&one, "/");
+    talk3_step(&one, 0, BYTES(SETTINGS));
+    talk3_step(&one, 1, BYTES(PONG));
+    one.steps[1].pause = 15 * SECOND;
+    talk3_step(&one, 1, BYTES(OK("\5", "\1")));
+    one.steps[2].pause = SECOND;
+    unsigned rounds = rounds_of(200);
+    for (one.seed = 0; one.seed < rounds; one.seed++) {
+        if (talk3_run(&one) != 0 || job->status != 0)
+            fail_msg("seed %llu: the connection ended with %d", (unsigned long long)one.seed, one.run_status);
+        assert_int_equal(one.pings, 1);
+    }
+}
+
 static unsigned answers;
 
 static void note_answer(void *client)
 {
     answers++;
     assert_false(bide_http_agent_http2_is_doubted_(client));
-    assert_false(((bide_http2_client *)client)->awaits_pong); /* (the bytes are taken) */
+    assert_int_equal(((bide_http2_client *)client)->awaited_pongs, 0); /* (the bytes are taken) */
     assert_true(bide_http2_client_is_usable(client));
 }
 
@@ -391,7 +433,6 @@ static void note_answer(void *client)
 static void an_answer_is_reported_if_the_connection_is_usable(void **state)
 {
     (void)state;
-#define PONG HEAD("\10", "\6", "\1", "\0") "\0\0\0\0\0\0\0\0"
     static const struct {
         const char *data;
         size_t size;
@@ -483,6 +524,8 @@ int main(void)
         talk_test(an_early_push_is_refused),
         talk_test(a_silent_connection_is_pinged),
         talk_test(answers_to_its_pings_are_free),
+        talk_test(late_answers_to_its_pings_are_free),
+        talk_test(an_answer_at_the_deadline_counts),
         talk_test(an_answer_is_reported_if_the_connection_is_usable),
         talk_test(random_frames_end_every_request),
     };

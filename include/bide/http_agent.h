@@ -299,6 +299,13 @@ typedef struct bide_http_agent_tls {
 
     /* Why `connect` has failed, in words that stay. NULL: it is not known. */
     const char *(*reason)(void *memory);
+
+    /*
+     * As `connect`, but offers HTTP/1.1 alone, for a server that has required it. NULL: requests to such a server end
+     * with -EPROTONOSUPPORT.
+     */
+    bide_awaiter *(*connect_http1)(void *memory, void *argument, bide_stream below,
+                                   const char *name);
 } bide_http_agent_tls;
 
 /*
@@ -331,7 +338,9 @@ typedef struct bide_http_agent_http2 {
                  const char *authority);
     int (*add)(void *request, const char *name, const char *value);
     int (*set_body)(void *request, const void *data, size_t size);
-    bide_awaiter *(*recv)(void *request); /* -ECONNREFUSED: it may be sent again. Cancel-safe */
+
+    /* -ECONNREFUSED: it may be sent again. -EPROTONOSUPPORT: the same, by HTTP/1.1. Cancel-safe. */
+    bide_awaiter *(*recv)(void *request);
     bide_awaiter *(*read)(void *request, void *data, size_t size);
     const bide_http_response *(*response)(const void *request);
     size_t (*count)(const void *request);
@@ -406,6 +415,9 @@ void bide_http_agent_set_http2(bide_http_agent *agent, const bide_http_agent_htt
  * request opens a connection and the others wait for it: they share it, or its error, or open connections of
  * their own for HTTP/1.1. A request that the server has not processed is sent again, whatever its method, three
  * times at most.
+ * A request that the server resets with HTTP_1_1_REQUIRED before a response is sent again by HTTP/1.1, whatever its
+ * method. The origin is not asked for HTTP/2 any more then: new requests use connections that offer HTTP/1.1 alone, and
+ * the others keep their connection until they end.
  * A connection is doubted when a request on it reached response_timeout, or was cancelled, after nothing had come for a
  * second, for it or for any other request of the connection; after half of response_timeout if that was reached and is
  * shorter. If no other request uses it, it is closed with that request. Otherwise a PING is sent. Until something arrives

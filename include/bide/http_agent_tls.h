@@ -29,6 +29,15 @@ BIDE_INLINE bide_awaiter *bide_http_agent_tls_connect_(void *memory, void *argum
     return bide_tls_connect(&self->handshake, &self->tls, (bide_tls_config *)argument, below, name);
 }
 
+BIDE_MUST_AWAIT
+BIDE_INLINE bide_awaiter *bide_http_agent_tls_connect_http1_(void *memory, void *argument,
+                                                             bide_stream below, const char *name)
+{
+    bide_awaiter *connect = bide_http_agent_tls_connect_(memory, argument, below, name);
+    ((bide_http_agent_tls_ *)memory)->handshake.protocol = "http/1.1";
+    return connect;
+}
+
 BIDE_INLINE bide_stream bide_http_agent_tls_stream_(void *memory)
 {
     return bide_tls_stream(&((bide_http_agent_tls_ *)memory)->tls);
@@ -66,7 +75,7 @@ BIDE_INLINE void bide_http_agent_use_tls(bide_http_agent *agent, bide_tls_config
         sizeof(bide_http_agent_tls_),    &bide_http_agent_tls_connect_,
         &bide_http_agent_tls_stream_,    &bide_http_agent_tls_close_,
         &bide_http_agent_tls_has_input_, &bide_http_agent_tls_protocol_,
-        &bide_http_agent_tls_reason_,
+        &bide_http_agent_tls_reason_,    &bide_http_agent_tls_connect_http1_,
     };
     bide_http_agent_set_tls(agent, &table, config);
 }

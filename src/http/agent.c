@@ -41,6 +41,9 @@
  * 10. A fetch without a connection is in its origin's list, and waits under a stop source of its own. When a doubted
  *    session answers, that source is requested. Then the wait ends, and the fetch looks for a session again. Each
  *    source serves one answer, and the fetch looks before it waits under the next one, so no answer is missed.
+ * 11. A server that has required HTTP/1.1 is not offered HTTP/2 again. No fetch enters a session of that origin any
+ *    more. A session is destroyed when its last fetch leaves, so its connection serves the others. Fetches that wait for
+ *    a connection look again, as in 10. One that has just got a connection of HTTP/2 closes it and takes another one.
  */
 #define _GNU_SOURCE
 #include "bide/http_agent.h"
@@ -98,6 +101,7 @@ struct bide_http_origin_ {
     bide_mutex turn;         /* 7 */
     http_choosing *choosing; /* fetches without a connection: 10 */
     bool is_http1;           /* the server has not chosen HTTP/2 */
+    bool requires_http1;     /* the server has refused HTTP/2, and is_http1 is true: 11 */
     int failure;             /* of the last attempt that failed */
     const char *failure_reason;
     unsigned failures;
@@ -121,6 +125,7 @@ struct bide_http_link_ {
     bide_http_fetch *fetch; /* that used it last */
     bool is_secure;         /* `tls` is to be closed */
     bool is_http2;
+    bool is_http1; /* HTTP/2 was not offered: 11 */
     char tunnel[HTTP_AGENT_AUTHORITY];
     char raw[HTTP_AGENT_RAW];
     char *memory; /* of the client */
@@ -159,6 +164,7 @@ static http_link *http_link_create(const http_origin *origin)
     link->tls = link->memory + client;
     link->is_secure = false;
     link->is_http2 = false;
+    link->is_http1 = false;
     return link;
 }
 
@@ -235,9 +241,12 @@ static bide_awaiter *http_link_connect(bide_http_connecting_ *self)
 static bide_awaiter *http_link_connect_tls(bide_http_connecting_ *self)
 {
     const http_origin *origin = self->origin;
+    const bide_http_agent_tls *tls = origin->agent->tls;
     self->link->is_secure = true;
-    return origin->agent->tls->connect(self->link->tls, origin->agent->tls_argument,
-                                       bide_socket_stream(&self->pooled->socket), origin->host);
+    self->link->is_http1 = origin->requires_http1;
+    return (self->link->is_http1 ? tls->connect_http1 : tls->connect)(
+        self->link->tls, origin->agent->tls_argument, bide_socket_stream(&self->pooled->socket),
+        origin->host);
 }
 
 /* Why TLS has failed. */
@@ -260,7 +269,7 @@ static int http_link_choose_protocol(const http_origin *origin, http_link *link)
     const bide_http_agent *agent = origin->agent;
     const char *protocol = agent->tls->protocol != NULL ? agent->tls->protocol(link->tls) : NULL;
     link->is_http2 = protocol != NULL && strcmp(protocol, "h2") == 0;
-    return link->is_http2 && agent->http2 == NULL ? -EPROTONOSUPPORT : 0;
+    return link->is_http2 && (agent->http2 == NULL || link->is_http1) ? -EPROTONOSUPPORT : 0;
 }
 
 bide_coroutine(http_link_connect_body)
@@ -318,9 +327,10 @@ static bool http_session_is_doubted(const http_session *session)
     return session->origin->agent->http2->is_doubted(session->client);
 }
 
-/* Destroys the sessions that are not used and have ended or are doubted; with `all`, every one. */
+/* Destroys the unused sessions that have ended, are doubted, or are of no use to their origin; with `all`, every one. */
 static void http_origin_reap(http_origin *origin, bool all)
 {
+    all = all || origin->requires_http1; /* 11 */
     for (http_session **at = &origin->sessions; *at != NULL;) {
         http_session *session = *at;
         if (session->users != 0 ||
@@ -368,6 +378,8 @@ static http_session *http_origin_find_session(const http_origin *origin)
 {
     http_session *doubted = NULL;
     size_t connections = 0;
+    if (origin->requires_http1)
+        return NULL;
     for (http_session *session = origin->sessions; session != NULL; session = session->next) {
         connections += !session->has_ended;
         if (session->has_ended || !origin->agent->http2->is_usable(session->client))
@@ -380,14 +392,19 @@ static http_session *http_origin_find_session(const http_origin *origin)
     return connections == origin->pool.max ? doubted : NULL;
 }
 
-/* A doubted session takes requests again. (The waits end later, outside this call.): 10 */
-static void http_session_on_answer(void *session)
+/* Fetches without a connection look again. (Their waits end later, outside this call.): 10 */
+static void http_origin_wake_choosing(const http_origin *origin)
 {
-    http_choosing *choosing = ((http_session *)session)->origin->choosing;
-    for (; choosing != NULL; choosing = choosing->next) {
+    for (http_choosing *choosing = origin->choosing; choosing != NULL; choosing = choosing->next) {
         choosing->is_answered = true;
         bide_stop_request(&choosing->answer);
     }
+}
+
+/* A doubted session takes requests again. */
+static void http_session_on_answer(void *session)
+{
+    http_origin_wake_choosing(((http_session *)session)->origin);
 }
 
 /* Makes a session of a connection, which is the session's if this returns 0. */
@@ -460,6 +477,7 @@ static http_origin *http_origin_create(bide_http_agent *agent, const bide_http_u
     bide_mutex_init(&origin->turn);
     origin->choosing = NULL;
     origin->is_http1 = agent->http2 == NULL || !url->is_secure;
+    origin->requires_http1 = false;
     origin->failure = 0;
     origin->failure_reason = "";
     origin->failures = 0;
@@ -930,11 +948,24 @@ static bool http_fetch_is_unanswered(const bide_http_fetch *fetch)
            bide_reader_buffered(&client->reader) == 0;
 }
 
+/* The server requires HTTP/1.1, which the agent can offer alone. Its next try is the last one: 11 */
+static bool http_fetch_falls_back(const bide_http_fetch *fetch)
+{
+    if (fetch->session == NULL || fetch->status != -EPROTONOSUPPORT ||
+        fetch->agent->tls->connect_http1 == NULL)
+        return false;
+    fetch->origin->requires_http1 = fetch->origin->is_http1 = true;
+    http_origin_wake_choosing(fetch->origin);
+    return true;
+}
+
 /* 4 */
 static bool http_fetch_may_retry(bide_http_fetch *fetch)
 {
     enum { REFUSALS = 3 };
     static const char idempotent[][8] = {"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"};
+    if (http_fetch_falls_back(fetch))
+        return true;
     if (fetch->session != NULL && fetch->status == -ECONNREFUSED)
         return fetch->refusals++ < REFUSALS;
     if (!http_fetch_is_unanswered(fetch) ||
@@ -1037,6 +1068,17 @@ static int http_fetch_join_session(bide_http_fetch *fetch)
     fetch->was_used = session->requests++ != 0;
     session->users++;
     return 0;
+}
+
+/* The connection that the fetch has got is of no use. Closes it: 11 */
+static bool http_fetch_drops_connection(bide_http_fetch *fetch)
+{
+    bide_pooled_connection *connection = fetch->taking.connection;
+    if (fetch->status < 0 || !fetch->origin->requires_http1 ||
+        !(*http_link_of(connection))->is_http2)
+        return false;
+    bide_connection_pool_release(connection, false);
+    return true;
 }
 
 /* There is a new connection, or one of the pool's. */
@@ -1168,7 +1210,7 @@ bide_coroutine(http_fetch_connect_body)
         if (self->fetch->origin->is_http1) /* (as an earlier one has found) */
             http_fetch_release_turn(self->fetch);
         bide_await_status(self->fetch->status, http_choosing_acquire(self));
-        if (!http_choosing_was_answered(self))
+        if (!http_choosing_was_answered(self) && !http_fetch_drops_connection(self->fetch))
             break;
     }
     if (self->fetch->status == 0)

@@ -9,6 +9,7 @@
 #include <openssl/x509v3.h>
 
 #include <errno.h>
+#include <limits.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -33,9 +34,26 @@ static int tls_set_name(bide_tls *tls, const char *name)
     return 0;
 }
 
-static int tls_open_client(bide_tls *tls, const char *name)
+/* Offers one protocol in place of the config's. */
+static int tls_set_protocol(bide_tls *tls, const char *protocol)
+{
+    unsigned char wire[1 + UCHAR_MAX];
+    size_t size = strlen(protocol);
+    if (size == 0 || size > UCHAR_MAX) {
+        tls->reason = "the name of a protocol has 1 to 255 bytes";
+        return -EINVAL;
+    }
+    wire[0] = (unsigned char)size;
+    memcpy(wire + 1, protocol, size);
+    return SSL_set_alpn_protos(tls->ssl, wire, (unsigned)size + 1) == 0 ? 0 : -ENOMEM;
+}
+
+static int tls_open_client(bide_tls *tls, const char *name, const char *protocol)
 {
     SSL_set_connect_state(tls->ssl);
+    int offered = protocol != NULL ? tls_set_protocol(tls, protocol) : 0;
+    if (offered < 0)
+        return offered;
     if (name == NULL || name[0] == '\0') {
         tls->reason = "no name to verify";
         return tls->config->verifies ? -EINVAL : 0;
@@ -50,7 +68,7 @@ static int tls_open_client(bide_tls *tls, const char *name)
     return status;
 }
 
-static int tls_open_ssl(bide_tls *tls, const char *name)
+static int tls_open_ssl(bide_tls *tls, const bide_tls_handshake *handshake)
 {
     BIO *flow = bide_tls_flow_create_(tls);
     tls->ssl = SSL_new(tls->config->context);
@@ -63,12 +81,14 @@ static int tls_open_ssl(bide_tls *tls, const char *name)
         SSL_set_accept_state(tls->ssl);
         return 0;
     }
-    return tls_open_client(tls, name);
+    return tls_open_client(tls, handshake->name, handshake->protocol);
 }
 
 /* Creates OpenSSL's connection. */
-static int tls_open_connection(bide_tls *tls, bide_tls_config *config, const char *name)
+static int tls_open_connection(const bide_tls_handshake *handshake)
 {
+    bide_tls *tls = handshake->tls;
+    bide_tls_config *config = handshake->config;
     if (config->is_server != tls->is_server) {
         tls->reason = "a client's config is used for a server, or a server's for a client";
         return -EINVAL;
@@ -76,7 +96,7 @@ static int tls_open_connection(bide_tls *tls, bide_tls_config *config, const cha
     ERR_clear_error();
     bide_tls_config_retain(config);
     tls->config = config;
-    int status = tls_open_ssl(tls, name);
+    int status = tls_open_ssl(tls, handshake);
     ERR_clear_error();
     if (status == -ENOMEM)
         tls->reason = "out of memory";
@@ -124,9 +144,10 @@ static bool tls_handshake_must_flush(const bide_tls_handshake *self)
 bide_coroutine(tls_handshake_body)
 {
     bide_begin(tls_handshake_body, bide_tls_handshake * self);
-    if (!self->tls->is_server) /* the first request would wait for the acknowledgement of Finished */
+    if (!self->tls
+             ->is_server) /* the first request would wait for the acknowledgement of Finished */
         bide_stream_set_no_delay(self->tls->below);
-    self->status = tls_open_connection(self->tls, self->config, self->name);
+    self->status = tls_open_connection(self);
     if (self->status < 0)
         bide_return(self->status);
     for (;;) {
@@ -166,6 +187,7 @@ static bide_awaiter *tls_start_handshake(bide_tls_handshake *handshake, bide_tls
     bide_atomic_init(&tls->lock, LOCK_FREE);
     handshake->tls = tls;
     handshake->config = config;
+    handshake->protocol = NULL;
     return bide_task_init(&handshake->task, &tls_handshake_body);
 }
 

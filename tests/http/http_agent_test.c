@@ -745,7 +745,7 @@ static void no_tls_close(void *memory)
 }
 
 static const bide_http_agent_tls no_tls = {sizeof(struct no_tls), no_tls_connect, no_tls_stream,
-                                           no_tls_close, NULL, NULL, NULL};
+                                           no_tls_close, NULL, NULL, NULL, NULL};
 
 static void https_is_over_tls(void **state)
 {

@@ -61,6 +61,25 @@ class Handler(http.server.BaseHTTPRequestHandler):
         else:
             self.answer(200, body, ETag=tag)
 
+    def handle(self):
+        if self.server.requires_http1:
+            self.connection.do_handshake()
+            if self.connection.selected_alpn_protocol() == "h2":
+                self.require_http1()
+                return
+        super().handle()
+
+    def require_http1(self):
+        """HTTP/2: each request is reset with HTTP_1_1_REQUIRED."""
+        self.rfile.read(24)
+        self.wfile.write(b"\0\0\0\4\0\0\0\0\0")
+        while len(head := self.rfile.read(9)) == 9:
+            self.rfile.read(int.from_bytes(head[:3], "big"))
+            if head[3] == 1:
+                with self.server.lock:
+                    self.server.required += 1
+                self.wfile.write(b"\0\0\4\3\0" + head[5:] + b"\0\0\0\x0d")
+
     def do_GET(self):
         server, path = self.server, self.path
         with server.lock:
@@ -77,13 +96,16 @@ class Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
 
-    def __init__(self, behaviour, certificate=None):
+    def __init__(self, behaviour, certificate=None, requires_http1=False):
         super().__init__(("127.0.0.1", 0), Handler)
         self.scheme = "https" if certificate else "http"
         if certificate:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.load_cert_chain(certificate)
+            if requires_http1:
+                context.set_alpn_protocols(["h2", "http/1.1"])
             self.socket = context.wrap_socket(self.socket, server_side=True, do_handshake_on_connect=False)
+        self.requires_http1, self.required = requires_http1, 0
         self.behaviour, self.seen, self.lock = behaviour, [], threading.Lock()
         threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True).start()
 
@@ -601,6 +623,22 @@ def test_http2(directory):
             lines = httpd.stdout.read()
             httpd.wait()
     assert lines.count("HTTP/2") == len(sizes), lines
+
+
+def test_http1_required(directory):
+    """A server chooses HTTP/2 and resets each request: all files come by HTTP/1.1."""
+    if not HTTPD or not shutil.which("openssl"):
+        raise Skip("built without HTTP/2, or openssl is missing")
+    with tempfile.TemporaryDirectory() as keys:
+        pem = make_certificate(keys)
+        with Server(lambda self, path, turn: self.give(body_of(path), '"1"'), pem + ".both", True) as server:
+            urls = [server.url(f"/files/{i}") for i in range(40)]
+            fetch(directory, "--cacert", pem, "--http2", "-j", "8", *urls)
+            assert 1 <= server.required <= 8, server.required
+            assert len(server.seen) == 40, server.seen
+    holds(directory, *map(str, range(40)))
+    for i in range(40):
+        assert content(directory, str(i)) == body_of(f"/files/{i}")
 
 
 def test_tls(directory):

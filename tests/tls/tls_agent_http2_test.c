@@ -42,6 +42,11 @@ struct peer {
     bide_stream_operation *late_operation;
     const void *late_data;
     size_t late_size;
+    bide_stream_operation stream_operation; /* of requiring_body, as the next ones */
+    char input[4096];
+    size_t read, frame_left;
+    unsigned char frame[9];
+    size_t frame_size;
 };
 
 /* An exchange that is the same over both versions. */
@@ -81,6 +86,8 @@ static struct {
     bide_event big_was_sent;
     bool is_stalled; /* the server's first connection sends nothing more */
     bide_event never;
+    bool requires_http1;    /* the server, which resets each request by HTTP/2, after `release` */
+    unsigned required;      /* so often it has */
     bool is_late; /* its writes wait for `release`, and the first one sets `late_began` */
     bide_event release, late_began;
     bide_event silent_began;
@@ -262,6 +269,69 @@ static bide_stream stalling_stream(struct peer *peer)
     return (bide_stream){&table, peer};
 }
 
+/* ---- A server that wants HTTP/1.1 ---- */
+
+static bool requires_http1(const struct peer *self)
+{
+    const char *protocol = bide_tls_protocol(&self->tls);
+    return f.requires_http1 && protocol != NULL && strcmp(protocol, "h2") == 0;
+}
+
+/* Parses what the client has sent. Puts a reset with HTTP_1_1_REQUIRED behind `text` for each head of a request. */
+static void require_http1(struct peer *self, const unsigned char *data, size_t size)
+{
+    enum { PREFACE = 24, HEADERS = 1 };
+    for (size_t i = 0; i < size; i++) {
+        if (self->read++ < PREFACE)
+            continue;
+        if (self->frame_size < sizeof self->frame)
+            self->frame[self->frame_size++] = data[i];
+        else
+            self->frame_left--;
+        if (self->frame_size < sizeof self->frame)
+            continue;
+        const unsigned char *frame = self->frame;
+        if (self->frame_left == SIZE_MAX)
+            self->frame_left = (size_t)frame[0] << 16 | (size_t)frame[1] << 8 | frame[2];
+        if (self->frame_left != 0)
+            continue;
+        if (frame[3] == HEADERS) {
+            assert_true(self->size + 13 <= sizeof self->text);
+            memcpy(self->text + self->size, "\0\0\4\3\0", 5);
+            memcpy(self->text + self->size + 5, frame + 5, 4);
+            memcpy(self->text + self->size + 9, "\0\0\0\xd", 4);
+            self->size += 13;
+            f.required++;
+            bide_event_set(&f.late_began);
+        }
+        self->frame_size = 0;
+        self->frame_left = SIZE_MAX;
+    }
+}
+
+bide_coroutine(requiring_body)
+{
+    bide_begin(requiring_body, bide_task * self);
+#define PEER bide_container_of(self, struct peer, late)
+    PEER->read = PEER->frame_size = 0;
+    PEER->frame_left = SIZE_MAX;
+    memcpy(PEER->text, "\0\0\0\4\0\0\0\0\0", 9); /* SETTINGS */
+    PEER->size = 9;
+    for (;;) {
+        if (PEER->size != 0)
+            bide_try(bide_stream_write(&PEER->stream_operation, bide_tls_stream(&PEER->tls), PEER->text, PEER->size));
+        PEER->size = 0;
+        bide_try(bide_stream_read(&PEER->stream_operation, bide_tls_stream(&PEER->tls), PEER->input, sizeof PEER->input));
+        if (stalling_count(&PEER->stream_operation) == 0)
+            break;
+        require_http1(PEER, (const unsigned char *)PEER->input, stalling_count(&PEER->stream_operation));
+        if (PEER->size != 0)
+            bide_try(bide_event_wait(&PEER->wait, release_of_late()));
+    }
+#undef PEER
+    bide_end();
+}
+
 bide_coroutine(peer_body)
 {
     static const char opened[] = "HTTP/1.1 200 OK\r\n\r\n";
@@ -291,6 +361,10 @@ bide_coroutine(peer_body)
     }
     bide_try(bide_tls_accept(&self->handshake, &self->tls, f.config,
                              bide_socket_stream(&self->connection.socket)));
+    if (requires_http1(self)) {
+        bide_await_status(self->status, bide_task_init(&self->late, &requiring_body));
+        bide_return(0);
+    }
     bide_await_status(self->status,
                       bide_http2_serve(&self->serving, &f.http2, stalling_stream(self),
                                        f.memory[self - f.slots], bide_tls_protocol(&self->tls)));
@@ -1276,6 +1350,107 @@ static void a_request_that_has_left_is_not_woken_by_an_answer(void **state)
     close_server(client);
 }
 
+/* ---- A server that wants HTTP/1.1 ---- */
+
+static void open_server_that_requires_http1(void **state, bide_tls_config *client, bide_http_agent_options options)
+{
+    open_server_for(state, client, bide_http2_protocols, false, options);
+    use_http2_and_note();
+    f.requires_http1 = true;
+}
+
+static void a_server_that_requires_http1_gets_it(void **state)
+{
+    static char body[] = "ping";
+    for (int is_alone = 0; is_alone < 2; is_alone++) {
+        (void)world_of_a_loop(world_of(state));
+        bide_tls_config *client = offering(bide_http2_protocols, false);
+        open_server_that_requires_http1(state, client, (bide_http_agent_options){.max_connections = is_alone ? 1 : 0});
+        bide_event_set(&f.release);
+        assert_int_equal(bide_http_fetch_init(&f.fetch, f.agent, "POST", "https://server.test/echo"), 0);
+        assert_int_equal(bide_http_fetch_set_body(&f.fetch, body, 4), 0);
+        assert_int_equal(world_wait(f.world, bide_http_fetch_send(&f.fetch)), 0);
+        assert_false(f.fetch.is_http2);
+        assert_int_equal(world_wait(f.world, bide_http_fetch_read(&f.fetch, f.page, sizeof f.page)), 0);
+        assert_int_equal(f.fetch.count, 4);
+        assert_memory_equal(f.page, "ping", 4);
+        assert_int_equal(world_wait(f.world, bide_http_fetch_read(&f.fetch, f.page, sizeof f.page)), 0);
+        bide_http_fetch_close(&f.fetch);
+        assert_int_equal(f.required, 1);
+        assert_true(bide_event_is_set(&f.destroyed)); /* (its connection is free for others) */
+        get_all("https://server.test/x"); /* HTTP/2 is not offered any more */
+        for (int i = 0; i < GETS; i++) {
+            assert_int_equal(f.gets[i].status, 0);
+            assert_false(f.gets[i].fetch.is_http2);
+            assert_string_equal(f.gets[i].page, "hello");
+        }
+        assert_int_equal(f.required, 1);
+        assert_true(f.server.stats.accepted <= (is_alone ? 2 : 9));
+        close_server(client);
+    }
+}
+
+/* The others learn of it too, each by its own reset, or while they wait for a connection. */
+static void requests_that_wait_for_http2_use_http1_once_it_is_required(void **state)
+{
+    (void)world_of_a_loop(world_of(state));
+    bide_tls_config *client = offering(bide_http2_protocols, false);
+    open_server_that_requires_http1(state, client, (bide_http_agent_options){0});
+    start_get(&f.gets[0], "https://server.test/x");
+    wait_for(&f.late_began);
+    f.first_is_doubted = true; /* so the next requests open a connection, */
+    f.is_silent = true;        /* which does not answer */
+    for (int i = 1; i < GETS; i++)
+        start_get(&f.gets[i], "https://server.test/x");
+    while (f.server.stats.accepted != 2)
+        yield_once();
+    f.is_silent = false;
+    bide_event_set(&f.release);
+    for (int i = 0; i < GETS; i++) {
+        wait_for(&f.gets[i].spawned.ended);
+        assert_int_equal(f.gets[i].status, 0);
+        assert_false(f.gets[i].fetch.is_http2);
+        assert_string_equal(f.gets[i].page, "hello");
+    }
+    assert_int_equal(f.required, 1);
+    close_server(client);
+}
+
+static void requests_of_a_connection_fall_back_each(void **state)
+{
+    (void)world_of_a_loop(world_of(state));
+    bide_tls_config *client = offering(bide_http2_protocols, false);
+    open_server_that_requires_http1(state, client, (bide_http_agent_options){0});
+    bide_event_set(&f.release);
+    get_all("https://server.test/x");
+    for (int i = 0; i < GETS; i++) {
+        assert_int_equal(f.gets[i].status, 0);
+        assert_false(f.gets[i].fetch.is_http2);
+        assert_string_equal(f.gets[i].page, "hello");
+    }
+    assert_in_range(f.required, 1, GETS);
+    close_server(client);
+}
+
+/* A TLS that cannot offer HTTP/1.1 alone, for which the server would choose HTTP/2 again. */
+static void without_a_way_to_offer_http1_a_request_for_it_fails(void **state)
+{
+    (void)world_of_a_loop(world_of(state));
+    static const bide_http_agent_tls table = {
+        sizeof(bide_http_agent_tls_),    &bide_http_agent_tls_connect_,  &bide_http_agent_tls_stream_,
+        &bide_http_agent_tls_close_,     &bide_http_agent_tls_has_input_, &bide_http_agent_tls_protocol_,
+        &bide_http_agent_tls_reason_,    NULL,
+    };
+    bide_tls_config *client = offering(bide_http2_protocols, false);
+    open_server_that_requires_http1(state, client, (bide_http_agent_options){0});
+    bide_http_agent_set_tls(f.agent, &table, client);
+    bide_event_set(&f.release);
+    assert_int_equal(get("https://server.test/x"), -EPROTONOSUPPORT);
+    assert_int_equal(f.required, 1);
+    assert_int_equal(f.server.stats.accepted, 1);
+    close_server(client);
+}
+
 /* A request that was cancelled late, beside others that have got bytes. */
 static void a_connection_that_delivers_to_others_is_kept(void **state)
 {
@@ -1328,6 +1503,10 @@ int main(void)
         world_test(requests_without_a_connection_use_one_that_answers_again),
         world_test(a_request_that_has_left_is_not_woken_by_an_answer),
         world_test(a_connection_that_delivers_to_others_is_kept),
+        world_test(a_server_that_requires_http1_gets_it),
+        world_test(requests_that_wait_for_http2_use_http1_once_it_is_required),
+        world_test(requests_of_a_connection_fall_back_each),
+        world_test(without_a_way_to_offer_http1_a_request_for_it_fails),
     };
     return cmocka_run_group_tests(tests, make_everyone, free_everyone);
 }

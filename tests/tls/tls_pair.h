@@ -33,6 +33,7 @@ typedef struct pair {
     side client, server;
     bide_memory_pipe there, back;
     char memory[2][PIPE];
+    const char *protocol; /* the only one that the client offers; NULL: those of its config */
 } pair;
 
 /* Opens the streams below. */
@@ -85,8 +86,10 @@ static inline void pair_greet(pair *p, bide_tls_config *client, bide_tls_config 
 {
     begin(p->world, &p->server.reading,
           bide_tls_accept(&p->server.handshake, &p->server.tls, server, p->server.below));
-    begin(p->world, &p->client.reading,
-          bide_tls_connect(&p->client.handshake, &p->client.tls, client, p->client.below, name));
+    bide_awaiter *connect =
+        bide_tls_connect(&p->client.handshake, &p->client.tls, client, p->client.below, name);
+    p->client.handshake.protocol = p->protocol;
+    begin(p->world, &p->client.reading, connect);
     while (!p->client.reading.has_ended && !p->server.reading.has_ended)
         turn(p->world);
     side *first = p->client.reading.has_ended ? &p->client : &p->server;

@@ -163,8 +163,9 @@ static void a_chain_is_followed_to_its_authority(void **state)
     bide_tls_config *server = server_with(&options);
     for_each_way(way) expect(world, way, client, server, "far.test", 0, 0, "");
     bide_tls_config_release(server);
-    room.chain_size = (size_t)(strstr(made.chain, "-----END") - made.chain) +
-                      strlen("-----END CERTIFICATE-----\n"); /* without the intermediate authority */
+    room.chain_size =
+        (size_t)(strstr(made.chain, "-----END") - made.chain) +
+        strlen("-----END CERTIFICATE-----\n"); /* without the intermediate authority */
     server = server_with(&options);
     for_each_way(way)
         expect(world, way, client, server, "far.test", -EKEYREJECTED, -EREMOTEIO, "issuer");
@@ -302,10 +303,12 @@ static void protocols_are_agreed_on(void **state)
         const char *const *client, *const *server;
         const char *agreed;
         bool is_refused;
-    } cases[] = {{both, both, "h2", false},      {old, both, "http/1.1", false},
-                 {both, old, "http/1.1", false}, {NULL, both, NULL, false},
-                 {both, NULL, NULL, false},      {none, both, NULL, false},
-                 {odd, both, NULL, true}};
+        const char *only; /* is offered */
+    } cases[] = {{both, both, "h2", false, NULL},      {old, both, "http/1.1", false, NULL},
+                 {both, old, "http/1.1", false, NULL}, {NULL, both, NULL, false, NULL},
+                 {both, NULL, NULL, false, NULL},      {none, both, NULL, false, NULL},
+                 {odd, both, NULL, true, NULL},        {both, both, "http/1.1", false, "http/1.1"},
+                 {both, both, "h2", false, "h2"},      {both, old, NULL, true, "h2"}};
     world *world = world_of(state);
     bide_tls_certificate room;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -315,6 +318,7 @@ static void protocols_are_agreed_on(void **state)
         bide_tls_options options = options_of(&server_proof, &room);
         options.protocols = cases[i].server;
         bide_tls_config *server = server_with(&options);
+        p.protocol = cases[i].only;
         for_each_way(way)
         {
             if (cases[i].is_refused) {
@@ -338,6 +342,32 @@ static void protocols_are_agreed_on(void **state)
         bide_tls_config_release(client);
         bide_tls_config_release(server);
     }
+    p.protocol = NULL;
+}
+
+/* It has 1 to 255 bytes. */
+static void a_protocol_that_cannot_be_offered_is_rejected(void **state)
+{
+    static const char *const both[] = {"h2", "http/1.1", NULL};
+    static char names[2][257]; /* the first one is empty */
+    world *world = world_of(state);
+    bide_tls_certificate room;
+    bide_tls_options options = options_of(NULL, &room);
+    options.protocols = both;
+    bide_tls_config *client = client_with(&options);
+    memset(names[1], 'p', 256);
+    for (int i = 0; i < 2; i++) {
+        bide_tls_handshake *handshake = &p.client.handshake;
+        pair_open(&p, world, PIPES);
+        bide_awaiter *connect =
+            bide_tls_connect(handshake, &p.client.tls, client, p.client.below, "server.test");
+        handshake->protocol = names[i];
+        assert_int_equal(world_wait(world, connect), -EINVAL);
+        assert_string_equal(bide_tls_reason(&p.client.tls),
+                            "the name of a protocol has 1 to 255 bytes");
+        pair_close(&p);
+    }
+    bide_tls_config_release(client);
 }
 
 static void different_versions_are_rejected(void **state)
@@ -506,6 +536,7 @@ int main(void)
         world_test(clients_prove_themselves),
         world_test(a_server_learns_the_name_of_the_client),
         world_test(protocols_are_agreed_on),
+        world_test(a_protocol_that_cannot_be_offered_is_rejected),
         world_test(different_versions_are_rejected),
         world_test(sessions_are_resumed),
         world_test(no_more_sessions_are_kept_than_requested),

@@ -207,6 +207,8 @@ static int http_input_advance(bide_http_input *input)
             break;
         }
     }
+    if (input->taken != 0 || input->state == HTTP_INPUT_END)
+        input->must_continue = false; /* (the client has not waited for it) */
     if (status == -EAGAIN && input->count != 0)
         return 0;
     if (status == -EAGAIN && input->reader->has_ended)

@@ -227,6 +227,8 @@ typedef struct peer {
     /* the input */
     const char *input;
     size_t input_size, piece, fed;
+    const uint8_t *sizes; /* of the pieces, less 1, in turn; NULL: `piece` */
+    size_t size_count, size_at;
     size_t cut;        /* pauses after this many bytes; 0: never */
     bool ends;         /* ends the output after the input */
     bool reads_not;    /* does not read the server's output */
@@ -275,7 +277,8 @@ bide_coroutine(peer_serve)
 static inline size_t next_piece_of(const peer *peer)
 {
     size_t left = peer->input_size - peer->fed;
-    size_t size = peer->piece != 0 && peer->piece < left ? peer->piece : left;
+    size_t piece = peer->sizes != NULL ? peer->sizes[peer->size_at] + (size_t)1 : peer->piece;
+    size_t size = piece != 0 && piece < left ? piece : left;
     if (peer->cut > peer->fed && peer->cut - peer->fed < size)
         size = peer->cut - peer->fed;
     return size;
@@ -294,6 +297,8 @@ bide_coroutine(peer_feed)
                                              bide_memory_stream(&self->peer->client_end));
         if (self->status < 0)
             bide_return(0);
+        if (self->peer->sizes != NULL)
+            self->peer->size_at = (self->peer->size_at + 1) % self->peer->size_count;
         if (self->peer->fed == self->peer->cut)
             bide_await(bide_sleep_for(&self->sleep, MILLISECOND));
         if (self->peer->pause != 0)
@@ -387,6 +392,7 @@ static inline void peer_init(peer *peer, const bide_http_options *given)
     assert_non_null(peer->output);
     peer->seed = 0;
     peer->piece = 0;
+    peer->sizes = NULL;
     peer->cut = 0;
     peer->ends = true; /* and waits for the responses: */
     peer->server.options.allows_half_close = true;
@@ -419,7 +425,7 @@ static inline bide_awaiter *peer_begin(peer *peer, const char *input, size_t siz
     peer->client_end = (bide_memory_end){&peer->from_server, &peer->to_server};
     peer->input = input;
     peer->input_size = size;
-    peer->fed = 0;
+    peer->fed = peer->size_at = 0;
     peer->output_size = 0;
     peer->has_ended = false;
     peer->main.peer = peer->serving.peer = peer->feeding.peer = peer->draining.peer = peer;

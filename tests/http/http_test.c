@@ -133,6 +133,20 @@ static void reading_a_body_sends_100_continue(void **state)
     /* the body arrived without a "100 Continue" */
     assert_int_equal(peer_say(&one, "POST /count HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\nabc"), 0);
     assert_int_equal(strncmp(one.output, "HTTP/1.1 200 ", 13), 0);
+    /* and the connection goes on: the body was read, so the next request begins behind it */
+    assert_int_equal(peer_say(&one, "POST /count HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n"
+                                    "abcGET /hello" HOST), 0);
+    assert_string_equal(one.output, HEAD("200 OK") "Content-Length: 7\r\n\r\ncounted"
+                                    HEAD("200 OK") "Content-Type: text/plain\r\nContent-Length: 5\r\n\r\nhello");
+    /* also if only a part of the body arrived with its head */
+    static const char half[] = "POST /echo HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc";
+    one.cut = sizeof half - 1;
+    assert_int_equal(peer_say(&one, "POST /echo HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nTransfer-Encoding: chunked\r\n\r\n"
+                                    "3\r\nabc\r\n0\r\n\r\nGET /hello" HOST), 0);
+    assert_null(strstr(one.output, "100 Continue"));
+    assert_null(strstr(one.output, "Connection: close"));
+    assert_non_null(strstr(one.output, "hello"));
+    one.cut = 0;
     /* the handler does not read the body, so it is unknown whether it follows. */
     assert_int_equal(peer_say(&one, "POST /hello HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n"
                                     "GET /hello" HOST), 0);

@@ -53,6 +53,8 @@ typedef struct client2 {
     uint32_t window; /* of streams; 0: the default */
     bool no_window;  /* never opened */
     size_t piece;
+    const uint8_t *sizes; /* of the pieces, less 1, in turn, with a pause behind each; NULL: `piece` */
+    size_t size_count, size_at;
     bool is_lenient; /* sends invalid messages */
     uint32_t goaway; /* code; UINT32_MAX: not received */
     char *copy;      /* gets all that is received, up to copy_max bytes; or NULL */
@@ -69,6 +71,7 @@ typedef struct client2 {
         ssize_t left;
         int status;
         bool is_first;
+        bide_sleep sleep;
     } reader, writer;
     bide_auto_event work;
     bide_scope scope;
@@ -245,10 +248,18 @@ static inline ssize_t client2_next(struct client2_task *self)
     return nghttp2_session_mem_send(client->session, &self->data);
 }
 
+static inline size_t client2_piece(const struct client2_task *self)
+{
+    const client2 *client = self->client;
+    size_t piece = client->sizes != NULL ? client->sizes[client->size_at] + (size_t)1 : client->piece;
+    return piece != 0 && (size_t)self->left > piece ? piece : (size_t)self->left;
+}
+
 bide_coroutine(client2_write)
 {
     bide_begin(client2_write, struct client2_task * self);
     self->is_first = true;
+    self->client->size_at = 0;
     for (;;) {
         self->left = client2_next(self);
         if (self->left < 0)
@@ -261,14 +272,17 @@ bide_coroutine(client2_write)
             continue;
         }
         while (self->left != 0) {
-            size_t size = self->client->piece != 0 && (size_t)self->left > self->client->piece ? self->client->piece
-                                                                                               : (size_t)self->left;
-            bide_await_status(self->status, bide_stream_write(&self->operation, self->client->stream, self->data, size));
-            size = bide_stream_count(&self->operation, self->client->stream);
+            bide_await_status(self->status, bide_stream_write(&self->operation, self->client->stream, self->data,
+                                                              client2_piece(self)));
+            size_t size = bide_stream_count(&self->operation, self->client->stream);
             self->data += size;
             self->left -= (ssize_t)size;
             if (self->status < 0)
                 bide_return(0);
+            if (self->client->sizes != NULL) {
+                self->client->size_at = (self->client->size_at + 1) % self->client->size_count;
+                bide_await(bide_sleep_for(&self->sleep, 1));
+            }
         }
     }
     bide_try(bide_stream_shutdown_output(&self->operation, self->client->stream));

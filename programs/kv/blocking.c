@@ -266,6 +266,22 @@ void blocking_begin(struct client *client, enum value_type type, size_t first_ke
     client->control = CONTROL_WAIT;
 }
 
+void blocking_serve_or_wait(struct client *client, enum value_type type, size_t first_key,
+                            size_t keys, size_t timeout, blocking_serve_function *serve)
+{
+    int64_t time;
+    size_t key;
+    if (!blocking_read_timeout(client, timeout, &time) ||
+        !find_first_value(client, type, first_key, keys, &key))
+        return;
+    if (key != 0)
+        serve(client, client_argument(client, key));
+    else if (client->transaction.is_running)
+        reply_null_array(client);
+    else
+        blocking_begin(client, type, first_key, keys, time, serve);
+}
+
 void blocking_end(struct client *client)
 {
     struct blocking *blocking = &client->blocking;

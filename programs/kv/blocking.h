@@ -36,13 +36,13 @@ struct waited;
 
 enum {
     BLOCKING_MAX_KEYS = 16384, /* of a client that waits */
-    BLOCKING_TYPES = 1         /* for whose elements clients wait */
+    BLOCKING_TYPES = 2         /* for whose elements clients wait */
 };
 
 /* The index of a type among them, or BLOCKING_TYPES. */
 static inline size_t blocking_queue_of(enum value_type type)
 {
-    return type == VALUE_LIST ? 0 : BLOCKING_TYPES;
+    return type == VALUE_LIST ? 0 : type == VALUE_SORTED_SET ? 1 : BLOCKING_TYPES;
 }
 
 /*
@@ -104,6 +104,14 @@ bool waiting_serve(struct kv *kv);
  */
 void blocking_begin(struct client *client, enum value_type type, size_t first_key, size_t keys,
                     int64_t timeout, blocking_serve_function *serve);
+
+/*
+ * Serves the client with the first of the keys that has elements of that type. If none has, the client waits, or in a
+ * transaction has a null reply. `timeout` is the index of that argument. As blocking_begin, it must be the last that the
+ * command does.
+ */
+void blocking_serve_or_wait(struct client *client, enum value_type type, size_t first_key,
+                            size_t keys, size_t timeout, blocking_serve_function *serve);
 
 /* Ends the client's wait, if it waits. The caller replies. */
 void blocking_end(struct client *client);

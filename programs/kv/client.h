@@ -161,6 +161,8 @@ static inline void reply_nothing(struct client *client)
 void reply_simple(struct client *client, const char *text);
 void reply_bulk(struct client *client, struct bytes bytes);
 void reply_number(struct client *client, int64_t number);
+/* With RESP2, a bulk string. */
+void reply_double(struct client *client, double number);
 void reply_array(struct client *client, size_t count);
 /* Pairs of a name and a value: with RESP2, an array of both. */
 void reply_map(struct client *client, size_t pairs);

@@ -1,6 +1,8 @@
 /* Hashes, sets and lists. collection.h has the model. */
 #include "collection.h"
 
+#include "sorted_set.h"
+
 #include <errno.h>
 #include <stdlib.h>
 
@@ -12,6 +14,8 @@ struct collection *collection_create(enum value_type type, const uint64_t key[2]
     *collection = (struct collection){.type = type};
     if (collection_has_table(collection))
         table_init(&collection->fields, key);
+    if (type == VALUE_SORTED_SET)
+        collection->fields.before_free = sorted_set_free_node;
     return collection;
 }
 
@@ -45,7 +49,12 @@ struct copying {
 static void copy_field(void *argument, struct entry *entry)
 {
     struct copying *copying = argument;
-    if (copying->status >= 0)
+    if (copying->status < 0)
+        return;
+    if (copying->to->type == VALUE_SORTED_SET)
+        copying->status =
+            sorted_set_put(copying->to, entry_key(entry), sorted_node_of(entry)->score);
+    else
         copying->status = hash_set(copying->to, entry_key(entry), entry_value(entry));
 }
 

@@ -1,9 +1,10 @@
 /*
- * Values that have elements: hashes, sets and lists. They know nothing of keys, records or clients. One
+ * Values that have elements: hashes, sets, lists and sorted sets. They know nothing of keys, records or clients. One
  * thread.
  *
  * A hash is a table (table.h), so it grows a few buckets at a time. A list is a ring of pointers:
  * both ends and any index are reached at once. A set is a hash whose fields have empty values.
+ * sorted_set.h has sorted sets.
  */
 #ifndef KV_COLLECTION_H
 #define KV_COLLECTION_H
@@ -24,9 +25,10 @@ struct list {
 
 struct collection {
     enum value_type type;
-    struct collection *next; /* of those to be freed */
+    struct collection *next;  /* of those to be freed */
+    struct sorted_node *root; /* of a sorted set's tree; or NULL */
     union {
-        struct table fields; /* VALUE_HASH, VALUE_SET: the members */
+        struct table fields; /* VALUE_HASH; of sets and sorted sets, the members */
         struct list list;    /* VALUE_LIST */
     };
 };
@@ -42,7 +44,7 @@ bool collection_free_some(struct collection *collection, size_t elements);
 
 size_t collection_count(const struct collection *collection);
 
-/* True for a hash or a set. */
+/* True for all but lists. */
 static inline bool collection_has_table(const struct collection *collection)
 {
     return collection->type != VALUE_LIST;

@@ -83,6 +83,41 @@ const struct command commands[] = {
     {"LINSERT", command_linsert, 5, 5, WRITES, 1, 1, 1},
     {"LREM", command_lrem, 4, 4, WRITES, 1, 1, 1},
     {"LTRIM", command_ltrim, 4, 4, WRITES, 1, 1, 1},
+    {"ZADD", command_zadd, 4, -1, WRITES, 1, 1, 1},
+    {"ZINCRBY", command_zincrby, 4, 4, WRITES, 1, 1, 1},
+    {"ZREM", command_zrem, 3, -1, WRITES, 1, 1, 1},
+    {"ZCARD", command_zcard, 2, 2, READS, 1, 1, 1},
+    {"ZSCORE", command_zscore, 3, 3, READS, 1, 1, 1},
+    {"ZMSCORE", command_zmscore, 3, -1, READS, 1, 1, 1},
+    {"ZRANK", command_zrank, 3, 3, READS, 1, 1, 1},
+    {"ZREVRANK", command_zrevrank, 3, 3, READS, 1, 1, 1},
+    {"ZPOPMIN", command_zpopmin, 2, -1, WRITES, 1, 1, 1},
+    {"ZPOPMAX", command_zpopmax, 2, -1, WRITES, 1, 1, 1},
+    {"ZMPOP", command_zmpop, 4, -1, WRITES, 0, 0, 0},
+    {"BZPOPMIN", command_bzpopmin, 3, -1, WRITES, 1, -2, 1},
+    {"BZPOPMAX", command_bzpopmax, 3, -1, WRITES, 1, -2, 1},
+    {"BZMPOP", command_bzmpop, 5, -1, WRITES, 0, 0, 0},
+    {"ZRANDMEMBER", command_zrandmember, 2, -1, READS, 1, 1, 1},
+    {"ZSCAN", command_zscan, 3, -1, READS, 1, 1, 1},
+    {"ZCOUNT", command_zcount, 4, 4, READS, 1, 1, 1},
+    {"ZLEXCOUNT", command_zlexcount, 4, 4, READS, 1, 1, 1},
+    {"ZRANGE", command_zrange, 4, -1, READS, 1, 1, 1},
+    {"ZRANGESTORE", command_zrangestore, 5, -1, WRITES, 1, 2, 1},
+    {"ZREVRANGE", command_zrevrange, 4, -1, READS, 1, 1, 1},
+    {"ZRANGEBYSCORE", command_zrangebyscore, 4, -1, READS, 1, 1, 1},
+    {"ZREVRANGEBYSCORE", command_zrevrangebyscore, 4, -1, READS, 1, 1, 1},
+    {"ZRANGEBYLEX", command_zrangebylex, 4, -1, READS, 1, 1, 1},
+    {"ZREVRANGEBYLEX", command_zrevrangebylex, 4, -1, READS, 1, 1, 1},
+    {"ZREMRANGEBYRANK", command_zremrangebyrank, 4, 4, WRITES, 1, 1, 1},
+    {"ZREMRANGEBYSCORE", command_zremrangebyscore, 4, 4, WRITES, 1, 1, 1},
+    {"ZREMRANGEBYLEX", command_zremrangebylex, 4, 4, WRITES, 1, 1, 1},
+    {"ZUNION", command_zunion, 3, -1, READS, 0, 0, 0},
+    {"ZINTER", command_zinter, 3, -1, READS, 0, 0, 0},
+    {"ZDIFF", command_zdiff, 3, -1, READS, 0, 0, 0},
+    {"ZINTERCARD", command_zintercard, 3, -1, READS, 0, 0, 0},
+    {"ZUNIONSTORE", command_zunionstore, 4, -1, WRITES, 1, 1, 1},
+    {"ZINTERSTORE", command_zinterstore, 4, -1, WRITES, 1, 1, 1},
+    {"ZDIFFSTORE", command_zdiffstore, 4, -1, WRITES, 1, 1, 1},
     {"OBJECT", command_object, 3, 3, READS, 2, 2, 1},
     {"DEL", command_del, 2, -1, WRITES, 1, -1, 1},
     {"UNLINK", command_del, 2, -1, WRITES, 1, -1, 1},
@@ -275,9 +310,9 @@ static struct changed_keys changed_keys_of(struct client *client, const struct c
     size_t count = client->request.count, last = command->last_key < 0
                                                      ? count - (size_t)-command->last_key
                                                      : (size_t)command->last_key;
-    if (command->run == command_lmpop)
+    if (command->run == command_lmpop || command->run == command_zmpop)
         return counted_keys(client, 1);
-    if (command->run == command_blmpop)
+    if (command->run == command_blmpop || command->run == command_bzmpop)
         return counted_keys(client, 2);
     return (struct changed_keys){(size_t)command->first_key, last, (size_t)command->step};
 }
@@ -455,150 +490,4 @@ bool client_run(struct client *client)
             return true;
     }
     return false;
-}
-
-/* ---- Helpers of several commands ---- */
-
-bool find_value(struct client *client, struct bytes key, enum value_type type, struct entry **entry)
-{
-    struct entry **link = keyspace_find(&client->kv->keys, key);
-    *entry = link != NULL ? *link : NULL;
-    if (*entry == NULL || (*entry)->type == type)
-        return true;
-    REPLY(client, "-WRONGTYPE Operation against a key holding the wrong kind of value");
-    return false;
-}
-
-bool request_append(struct buffer *buffer, const struct client *client, struct bytes name)
-{
-    size_t size = LINE_SIZE + BULK_EXTRA + name.size;
-    for (size_t i = 1; i < client->request.count; i++)
-        size += client_argument(client, i).size + BULK_EXTRA;
-    if (!buffer_reserve(buffer, size))
-        return false;
-    buffer_append_line(buffer, '*', (int64_t)client->request.count);
-    buffer_append_bulk(buffer, name);
-    for (size_t i = 1; i < client->request.count; i++)
-        buffer_append_bulk(buffer, client_argument(client, i));
-    return true;
-}
-
-void log_request(struct client *client, const char *name)
-{
-    struct kv *kv = client->kv;
-    kv_note_change(kv, client_argument(client, 1));
-    if (kv->journal.is_on)
-        journal_check_append(&kv->journal,
-                             request_append(&kv->journal.filling, client, bytes_of(name)));
-}
-
-bool argument_number(struct client *client, size_t i, int64_t *number)
-{
-    *number = 0;
-    if (number_read(client_argument(client, i), number))
-        return true;
-    REPLY(client, "-ERR value is not an integer or out of range");
-    return false;
-}
-
-bool argument_count(struct client *client, size_t i, int64_t *count)
-{
-    if (!argument_number(client, i, count))
-        return false;
-    if (*count >= 0)
-        return true;
-    REPLY(client, "-ERR value is out of range, must be positive");
-    return false;
-}
-
-void reply_drop(struct client *client, size_t from, size_t to)
-{
-    char *at = client->out.data + client->out.begin;
-    size_t size = buffer_used(&client->out) - to;
-    if (client->is_broken)
-        return;
-    memmove(at + from, at + to, size);
-    client->out.end = client->out.begin + from + size;
-}
-
-bool buffer_append_head_space(struct buffer *buffer)
-{
-    static const char space[LINE_SIZE];
-    if (!buffer_reserve(buffer, sizeof space))
-        return false;
-    buffer_append(buffer, space, sizeof space);
-    return true;
-}
-
-size_t reply_start_array(struct client *client)
-{
-    size_t begin = buffer_used(&client->out);
-    if (!buffer_append_head_space(&client->out))
-        client->is_broken = true;
-    return begin;
-}
-
-/*
- * Moves the head, which was appended at the end, from there to the end of the space for it. Nothing else moves if
- * the array is the first reply.
- */
-static void move_head(struct client *client, size_t begin, size_t before)
-{
-    struct buffer *out = &client->out;
-    if (client->is_broken)
-        return;
-    char *at = out->data + out->begin;
-    size_t size = buffer_used(out) - before, unused = LINE_SIZE - size;
-    memcpy(at + begin + unused, at + before, size);
-    out->end -= size;
-    if (begin == 0)
-        out->begin += unused;
-    else
-        reply_drop(client, begin, begin + unused);
-}
-
-void reply_finish_array(struct client *client, size_t begin, size_t count)
-{
-    size_t before = buffer_used(&client->out);
-    reply_array(client, count);
-    move_head(client, begin, before);
-}
-
-void reply_finish_map(struct client *client, size_t begin, size_t pairs)
-{
-    size_t before = buffer_used(&client->out);
-    reply_map(client, pairs);
-    move_head(client, begin, before);
-}
-
-void reply_finish_set(struct client *client, size_t begin, size_t count)
-{
-    size_t before = buffer_used(&client->out);
-    reply_set(client, count);
-    move_head(client, begin, before);
-}
-
-void reply_too_large(struct client *client)
-{
-    reply_error(client, "-ERR the reply would be larger than %zu bytes", client->kv->options.reply);
-}
-
-bool finish_counted(struct client *client, size_t begin)
-{
-    if (!client_refuses_reply(client))
-        return true;
-    reply_drop(client, begin, buffer_used(&client->out));
-    reply_too_large(client);
-    return false;
-}
-
-bool finish_listing(struct client *client, size_t begin, size_t count)
-{
-    if (client_refuses_reply(client)) {
-        reply_drop(client, begin, buffer_used(&client->out));
-        reply_too_large(client);
-        return false;
-    }
-    reply_finish_array(client, begin, count);
-    return true;
 }

@@ -48,13 +48,21 @@ command_function command_get, command_set, command_setnx, command_setex, command
     command_lpush, command_rpush, command_lpushx, command_rpushx, command_lpop, command_rpop,
     command_lmove, command_rpoplpush, command_lmpop, command_blpop, command_brpop, command_blmpop,
     command_blmove, command_brpoplpush, command_llen, command_lindex, command_lrange, command_lset,
-    command_lpos, command_linsert, command_lrem, command_ltrim, command_object, command_persist,
-    command_type, command_keys, command_scan, command_dbsize, command_flush, command_publish,
-    command_subscribe, command_unsubscribe, command_psubscribe, command_punsubscribe,
-    command_pubsub, command_multi, command_exec, command_discard, command_watch, command_unwatch,
-    command_ping, command_echo, command_select, command_config, command_command, command_hello,
-    command_auth, command_reset, command_client, command_info, command_save, command_bgsave,
-    command_bgrewriteaof, command_lastsave, command_time, command_quit, command_shutdown;
+    command_zadd, command_zincrby, command_zrem, command_zcard, command_zscore, command_zmscore,
+    command_zrank, command_zrevrank, command_zpopmin, command_zpopmax, command_zmpop,
+    command_bzpopmin, command_bzpopmax, command_bzmpop, command_zrandmember, command_zscan,
+    command_zcount, command_zlexcount, command_zrange, command_zrangestore, command_zrevrange,
+    command_zrangebyscore, command_zrevrangebyscore, command_zrangebylex, command_zrevrangebylex,
+    command_zremrangebyrank, command_zremrangebyscore, command_zremrangebylex, command_zunion,
+    command_zinter, command_zdiff, command_zintercard, command_zunionstore, command_zinterstore,
+    command_zdiffstore, command_lpos, command_linsert, command_lrem, command_ltrim, command_object,
+    command_persist, command_type, command_keys, command_scan, command_dbsize, command_flush,
+    command_publish, command_subscribe, command_unsubscribe, command_psubscribe,
+    command_punsubscribe, command_pubsub, command_multi, command_exec, command_discard,
+    command_watch, command_unwatch, command_ping, command_echo, command_select, command_config,
+    command_command, command_hello, command_auth, command_reset, command_client, command_info,
+    command_save, command_bgsave, command_bgrewriteaof, command_lastsave, command_time,
+    command_quit, command_shutdown;
 
 /* ---- Helpers of several commands ---- */
 
@@ -64,6 +72,36 @@ command_function command_get, command_set, command_setnx, command_setex, command
  */
 bool find_value(struct client *client, struct bytes key, enum value_type type,
                 struct entry **entry);
+
+/*
+ * Finds the first of the keys that has a value: *found is the index of the argument, or 0. If it has another type,
+ * replies with an error and returns false.
+ */
+bool find_first_value(struct client *client, enum value_type type, size_t first_key, size_t keys,
+                      size_t *found);
+
+/*
+ * The items from index `first` to `last`, both included, as those of GETRANGE. Negative indexes count from the end.
+ * Returns how many of the `count` items these are, from *begin on.
+ */
+size_t range_of(int64_t first, int64_t last, size_t count, size_t *begin);
+
+/* An end of a list, or of a sorted set. */
+enum end { FIRST, LAST };
+
+/* Parses an argument as one of two words. Returns false after an error reply. */
+bool read_end(struct client *client, size_t i, const char *const ends[2], enum end *end);
+
+/* The arguments of LMPOP and the like: count key [key ...] END [COUNT count]. */
+struct multiple_pop {
+    size_t first_key, keys;
+    enum end end;
+    int64_t count;
+};
+
+/* Parses them; `i` is the index of the first. Returns false after an error reply. */
+bool read_multiple_pop(struct client *client, size_t i, const char *const ends[2],
+                       struct multiple_pop *pop);
 
 /*
  * Sets a key's value, a string, and its expiry, `time`: 0 for none, or RECORD_KEEPS_TIME. Logs it. Returns

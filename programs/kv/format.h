@@ -29,10 +29,10 @@ enum file_kind { FILE_JOURNAL = 1, FILE_SNAPSHOT = 2 };
 
 /*
  * Version 1 has the records SET, APPEND, DEL, PEXPIREAT, PERSIST and FLUSHALL. Version 2 also has
- * SETRANGE, RENAME, COPY and those of hashes and lists. Version 3 also has those of sets. Older versions
- * are read, and only the present one is written.
+ * SETRANGE, RENAME, COPY and those of hashes and lists. Version 3 also has those of sets, and version 4
+ * those of sorted sets. Older versions are read, and only the present one is written.
  */
-enum { FORMAT_VERSION = 3, FORMAT_HEADER = 40, FORMAT_HEAD = 48 };
+enum { FORMAT_VERSION = 4, FORMAT_HEADER = 40, FORMAT_HEAD = 48 };
 
 enum frame_kind { FRAME_GROUP = 1, FRAME_MARK = 2 };
 

@@ -3,6 +3,8 @@
  */
 #include "commands.h"
 
+#include "sorted_set.h"
+
 void command_del(struct client *client)
 {
     struct kv *kv = client->kv;
@@ -28,10 +30,8 @@ void command_exists(struct client *client)
 }
 
 static const char *const type_names[] = {
-    [VALUE_STRING] = "string",
-    [VALUE_HASH] = "hash",
-    [VALUE_LIST] = "list",
-    [VALUE_SET] = "set",
+    [VALUE_STRING] = "string", [VALUE_HASH] = "hash",       [VALUE_LIST] = "list",
+    [VALUE_SET] = "set",       [VALUE_SORTED_SET] = "zset",
 };
 
 void command_type(struct client *client)
@@ -50,7 +50,9 @@ static const char *encoding_of(const struct entry *entry)
     if (entry->type != VALUE_STRING && collection_count(entry_collection(entry)) <= FEW)
         return "listpack";
     if (entry->type != VALUE_STRING)
-        return entry->type == VALUE_HASH ? "hashtable" : "quicklist";
+        return entry->type == VALUE_HASH   ? "hashtable"
+               : entry->type == VALUE_LIST ? "quicklist"
+                                           : "skiplist";
     return number_read(entry_value(entry), &number) ? "int"
            : entry->value_size <= SHORT             ? "embstr"
                                                     : "raw";
@@ -343,10 +345,11 @@ struct search {
     struct client *client;
     struct bytes pattern;        /* NULL matches all */
     const struct keyspace *keys; /* NULL: the entries are fields or members */
-    bool has_values;             /* the reply has them, as of a hash's fields */
-    const char *type;            /* of values; NULL: any */
-    int64_t count;               /* about as many at a time */
-    size_t found;                /* elements of the reply */
+    enum value_type
+        of; /* the collection's; a hash's fields have values, a sorted set's members scores */
+    const char *type; /* of values; NULL: any */
+    int64_t count;    /* about as many at a time */
+    size_t found;     /* elements of the reply */
 };
 
 static bool is_type(const struct entry *entry, const char *type)
@@ -357,6 +360,7 @@ static bool is_type(const struct entry *entry, const char *type)
 static void reply_matching_entry(void *argument, struct entry *entry)
 {
     struct search *search = argument;
+    char text[SCORE_SIZE];
     search->client->kv->work++;
     if (client_refuses_reply(search->client))
         return;
@@ -369,9 +373,13 @@ static void reply_matching_entry(void *argument, struct entry *entry)
         return;
     reply_bulk(search->client, entry_key(entry));
     search->found++;
-    if (!search->has_values)
+    if (search->of == VALUE_HASH)
+        reply_bulk(search->client, entry_value(entry));
+    else if (search->of == VALUE_SORTED_SET)
+        reply_bulk(search->client,
+                   (struct bytes){text, score_print(text, sorted_node_of(entry)->score)});
+    else
         return;
-    reply_bulk(search->client, entry_value(entry));
     search->found++;
 }
 
@@ -466,13 +474,13 @@ void command_keys(struct client *client)
     *listing = (struct key_listing){.count = 0};
 }
 
-/* ---- SCAN, HSCAN and SSCAN ---- */
+/* ---- SCAN, HSCAN, SSCAN and ZSCAN ---- */
 
 /* The type of that name; if there is none, one that no value has. */
 static const char *find_type(struct bytes name)
 {
     static const char *const known[][2] = {
-        {"STRING", "string"}, {"HASH", "hash"}, {"LIST", "list"}, {"SET", "set"}};
+        {"STRING", "string"}, {"HASH", "hash"}, {"LIST", "list"}, {"SET", "set"}, {"ZSET", "zset"}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         if (bytes_are(name, known[i][0]))
             return known[i][1];
@@ -549,7 +557,7 @@ void command_scan(struct client *client)
 
 static void scan_collection(struct client *client, enum value_type type)
 {
-    struct search search = {.client = client, .has_values = type == VALUE_HASH};
+    struct search search = {.client = client, .of = type};
     struct entry *entry;
     int64_t cursor;
     if (read_search(client, 2, &search, &cursor) &&
@@ -566,4 +574,9 @@ void command_hscan(struct client *client)
 void command_sscan(struct client *client)
 {
     scan_collection(client, VALUE_SET);
+}
+
+void command_zscan(struct client *client)
+{
+    scan_collection(client, VALUE_SORTED_SET);
 }

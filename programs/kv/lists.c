@@ -1,7 +1,7 @@
 /* Commands on lists. Each runs to completion on the loop's thread. */
 #include "commands.h"
 
-enum end { FIRST, LAST };
+static const char *const ends[] = {[FIRST] = "LEFT", [LAST] = "RIGHT"};
 
 static bool find_list(struct client *client, size_t i, struct entry **entry)
 {
@@ -190,19 +190,10 @@ static void move_item(struct client *client, enum end from, enum end to)
         reply_drop(client, begin, behind);
 }
 
-static bool read_end(struct client *client, size_t i, enum end *end)
-{
-    *end = bytes_are(client_argument(client, i), "LEFT") ? FIRST : LAST;
-    if (*end == FIRST || bytes_are(client_argument(client, i), "RIGHT"))
-        return true;
-    reply_syntax_error(client);
-    return false;
-}
-
 void command_lmove(struct client *client)
 {
     enum end from, to;
-    if (read_end(client, 3, &from) && read_end(client, 4, &to))
+    if (read_end(client, 3, ends, &from) && read_end(client, 4, ends, &to))
         move_item(client, from, to);
 }
 
@@ -212,42 +203,6 @@ void command_rpoplpush(struct client *client)
 }
 
 /* ---- Several lists, and waiting ---- */
-
-/* LMPOP count key [key ...] LEFT|RIGHT [COUNT count]; `i` is the index of the first count. */
-struct multiple_pop {
-    size_t first_key, keys;
-    enum end end;
-    int64_t count;
-};
-
-static bool read_multiple_pop(struct client *client, size_t i, struct multiple_pop *pop)
-{
-    size_t arguments = client->request.count;
-    int64_t keys;
-    if (!number_read(client_argument(client, i), &keys) || keys < 1) {
-        REPLY(client, "-ERR numkeys should be greater than 0");
-        return false;
-    }
-    if ((uint64_t)keys >= arguments - i - 1) {
-        reply_syntax_error(client);
-        return false;
-    }
-    *pop = (struct multiple_pop){.first_key = i + 1, .keys = (size_t)keys, .count = 1};
-    i += (size_t)keys + 1;
-    if (!read_end(client, i, &pop->end))
-        return false;
-    if (i + 1 == arguments)
-        return true;
-    if (i + 3 != arguments || !bytes_are(client_argument(client, i + 1), "COUNT")) {
-        reply_syntax_error(client);
-        return false;
-    }
-    if (!number_read(client_argument(client, i + 2), &pop->count) || pop->count < 1) {
-        REPLY(client, "-ERR count should be greater than 0");
-        return false;
-    }
-    return true;
-}
 
 /* Replies with a key and items of its list, and removes these. */
 static void pop_several(struct client *client, struct bytes key, enum end end, int64_t count)
@@ -268,26 +223,12 @@ static void pop_several(struct client *client, struct bytes key, enum end end, i
         pop_values(client, key, popped, end);
 }
 
-/* The first of the keys that has a list. Returns false after an error reply. */
-static bool find_first_list(struct client *client, size_t first_key, size_t keys, size_t *found)
-{
-    struct entry *list;
-    *found = 0;
-    for (size_t i = first_key; i < first_key + keys && *found == 0; i++) {
-        if (!find_list(client, i, &list))
-            return false;
-        if (list != NULL)
-            *found = i;
-    }
-    return true;
-}
-
 void command_lmpop(struct client *client)
 {
     struct multiple_pop pop;
     size_t key;
-    if (!read_multiple_pop(client, 1, &pop) ||
-        !find_first_list(client, pop.first_key, pop.keys, &key))
+    if (!read_multiple_pop(client, 1, ends, &pop) ||
+        !find_first_value(client, VALUE_LIST, pop.first_key, pop.keys, &key))
         return;
     if (key != 0)
         pop_several(client, client_argument(client, key), pop.end, pop.count);
@@ -298,7 +239,7 @@ void command_lmpop(struct client *client)
 static void serve_multiple_pop(struct client *client, struct bytes key)
 {
     struct multiple_pop pop;
-    if (read_multiple_pop(client, 2, &pop)) /* (it was, before the wait) */
+    if (read_multiple_pop(client, 2, ends, &pop)) /* (it was, before the wait) */
         pop_several(client, key, pop.end, pop.count);
 }
 
@@ -306,17 +247,8 @@ static void serve_multiple_pop(struct client *client, struct bytes key)
 void command_blmpop(struct client *client)
 {
     struct multiple_pop pop;
-    int64_t timeout;
-    size_t key;
-    if (!read_multiple_pop(client, 2, &pop) || !blocking_read_timeout(client, 1, &timeout) ||
-        !find_first_list(client, pop.first_key, pop.keys, &key))
-        return;
-    if (key != 0)
-        pop_several(client, client_argument(client, key), pop.end, pop.count);
-    else if (client->transaction.is_running)
-        reply_null_array(client);
-    else
-        blocking_begin(client, VALUE_LIST, pop.first_key, pop.keys, timeout, serve_multiple_pop);
+    if (read_multiple_pop(client, 2, ends, &pop))
+        blocking_serve_or_wait(client, VALUE_LIST, pop.first_key, pop.keys, 1, serve_multiple_pop);
 }
 
 /* Replies with a key and an item of its list, and removes this. */
@@ -345,30 +277,16 @@ static void serve_last(struct client *client, struct bytes key)
 }
 
 /* BLPOP key [key ...] timeout */
-static void blocking_pop(struct client *client, enum end end)
-{
-    size_t keys = client->request.count - 2, key;
-    int64_t timeout;
-    if (!blocking_read_timeout(client, keys + 1, &timeout) ||
-        !find_first_list(client, 1, keys, &key))
-        return;
-    if (key != 0)
-        pop_one(client, client_argument(client, key), end);
-    else if (client->transaction.is_running)
-        reply_null_array(client);
-    else
-        blocking_begin(client, VALUE_LIST, 1, keys, timeout,
-                       end == FIRST ? serve_first : serve_last);
-}
-
 void command_blpop(struct client *client)
 {
-    blocking_pop(client, FIRST);
+    size_t keys = client->request.count - 2;
+    blocking_serve_or_wait(client, VALUE_LIST, 1, keys, keys + 1, serve_first);
 }
 
 void command_brpop(struct client *client)
 {
-    blocking_pop(client, LAST);
+    size_t keys = client->request.count - 2;
+    blocking_serve_or_wait(client, VALUE_LIST, 1, keys, keys + 1, serve_last);
 }
 
 /* Moves an item now if there is one, or in a transaction. Otherwise waits. */
@@ -395,7 +313,7 @@ void command_blmove(struct client *client)
 {
     enum end from, to;
     int64_t timeout;
-    if (read_end(client, 3, &from) && read_end(client, 4, &to) &&
+    if (read_end(client, 3, ends, &from) && read_end(client, 4, ends, &to) &&
         blocking_read_timeout(client, 5, &timeout))
         blocking_move(client, from, to, timeout, serve_move);
 }
@@ -436,8 +354,7 @@ void command_lindex(struct client *client)
         reply_nothing(client);
 }
 
-/* The items from `first` to `last`, both included, as those of GETRANGE. Returns how many. */
-static size_t range_of(int64_t first, int64_t last, size_t count, size_t *begin)
+size_t range_of(int64_t first, int64_t last, size_t count, size_t *begin)
 {
     int64_t size = (int64_t)count;
     if (first < 0)

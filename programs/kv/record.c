@@ -1,6 +1,8 @@
 /* Appends records of changes, in the form of requests, to a buffer. One thread for each buffer. */
 #include "record.h"
 
+#include "sorted_set.h"
+
 bool record_words(struct buffer *buffer, const struct bytes *words, size_t count)
 {
     size_t size = LINE_SIZE;
@@ -76,7 +78,8 @@ struct elements {
     struct buffer *buffer;
     struct bytes words[MAX_WORDS];
     size_t count;
-    bool has_values; /* of fields */
+    char scores[MAX_WORDS / 2][SCORE_SIZE]; /* as texts */
+    enum value_type type;
     bool failed;
 };
 
@@ -90,8 +93,13 @@ static void append_elements(struct elements *elements)
 static void add_field(void *argument, struct entry *entry)
 {
     struct elements *elements = argument;
+    if (elements->type == VALUE_SORTED_SET) {
+        char *text = elements->scores[elements->count / 2 - 1];
+        size_t size = score_print(text, sorted_node_of(entry)->score);
+        elements->words[elements->count++] = (struct bytes){text, size};
+    }
     elements->words[elements->count++] = entry_key(entry);
-    if (elements->has_values)
+    if (elements->type == VALUE_HASH)
         elements->words[elements->count++] = entry_value(entry);
     if (elements->count == MAX_WORDS)
         append_elements(elements);
@@ -99,10 +107,15 @@ static void add_field(void *argument, struct entry *entry)
 
 bool record_collection(struct buffer *buffer, struct bytes key, struct collection *collection)
 {
-    static const char *const names[] = {
-        [VALUE_HASH] = "HSET", [VALUE_LIST] = "RPUSH", [VALUE_SET] = "SADD"};
-    struct elements elements = {
-        .buffer = buffer, .count = 2, .has_values = collection->type == VALUE_HASH};
+    static const char *const names[] = {[VALUE_HASH] = "HSET",
+                                        [VALUE_LIST] = "RPUSH",
+                                        [VALUE_SET] = "SADD",
+                                        [VALUE_SORTED_SET] = "ZADD"};
+    struct elements elements;
+    elements.buffer = buffer;
+    elements.count = 2;
+    elements.type = collection->type;
+    elements.failed = false;
     bool has_table = collection_has_table(collection);
     elements.words[0] = bytes_of(names[collection->type]);
     elements.words[1] = key;

@@ -2,6 +2,7 @@
 #include "replay.h"
 
 #include "request.h"
+#include "sorted_set.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -117,6 +118,26 @@ static int replay_members(struct collection *set, struct bytes name, const struc
     return status < 0 ? status : 0;
 }
 
+/* Records of sorted sets. Returns 1 if it is another one. */
+static int replay_scores(struct collection *set, struct bytes name, const struct request *request,
+                         const char *data)
+{
+    int status = 0;
+    if (bytes_are(name, "ZADD") && request->count % 2 == 0) {
+        double score;
+        for (size_t i = 2; i < request->count && status >= 0; i += 2)
+            status = score_read(record_word(request, data, i), &score)
+                         ? sorted_set_put(set, record_word(request, data, i + 1), score)
+                         : -EBADMSG;
+    } else if (bytes_are(name, "ZREM")) {
+        for (size_t i = 2; i < request->count; i++)
+            sorted_set_remove(set, record_word(request, data, i));
+    } else {
+        return 1;
+    }
+    return status < 0 ? status : 0;
+}
+
 /* Records of lists. Returns 1 if it is another one. */
 static int replay_list(struct collection *list, struct bytes name, const struct request *request,
                        const char *data)
@@ -158,16 +179,20 @@ static int replay_collection(struct keyspace *keys, struct bytes name, struct by
 {
     struct entry **link = keyspace_find(keys, key);
     char first = (char)(name.data[0] | 32);
-    enum value_type type = first == 'h' ? VALUE_HASH : first == 's' ? VALUE_SET : VALUE_LIST;
+    enum value_type type = first == 'h'   ? VALUE_HASH
+                           : first == 's' ? VALUE_SET
+                           : first == 'z' ? VALUE_SORTED_SET
+                                          : VALUE_LIST;
     bool is_new;
     if (link != NULL && (*link)->type != type)
         return -EBADMSG;
     struct collection *collection = keyspace_change(keys, key, type, &is_new);
     if (collection == NULL)
         return -ENOMEM;
-    int status = type == VALUE_HASH  ? replay_hash(collection, name, request, data)
-                 : type == VALUE_SET ? replay_members(collection, name, request, data)
-                                     : replay_list(collection, name, request, data);
+    int status = type == VALUE_HASH         ? replay_hash(collection, name, request, data)
+                 : type == VALUE_SET        ? replay_members(collection, name, request, data)
+                 : type == VALUE_SORTED_SET ? replay_scores(collection, name, request, data)
+                                            : replay_list(collection, name, request, data);
     keyspace_remove_if_empty(keys, key);
     return status == 1 ? -EBADMSG : status;
 }

@@ -3,6 +3,8 @@
  */
 #include "client.h"
 
+#include "sorted_set.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -42,6 +44,19 @@ void reply_bulk(struct client *client, struct bytes bytes)
 void reply_number(struct client *client, int64_t number)
 {
     reply_line(client, ':', number);
+}
+
+void reply_double(struct client *client, double number)
+{
+    char text[SCORE_SIZE];
+    size_t size = score_print(text, number);
+    if (client->protocol != 3) {
+        reply_bulk(client, (struct bytes){text, size});
+        return;
+    }
+    reply_raw(client, ",", 1);
+    reply_raw(client, text, size);
+    REPLY(client, "");
 }
 
 void reply_array(struct client *client, size_t count)

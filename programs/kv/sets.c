@@ -1,10 +1,10 @@
 /* Commands on sets, and what draws elements of tables. Each runs to completion on the loop's thread. */
 #include "commands.h"
 
+#include "combine.h"
 #include "drawing.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 static bool find_set(struct client *client, size_t i, struct entry **entry)
 {
@@ -140,218 +140,18 @@ void command_scard(struct client *client)
 
 /* ---- Combinations ---- */
 
-enum operation { INTERSECTION, UNION, DIFFERENCE };
-
-/* The members of a combination, which are counted, replied or collected. */
-struct combination {
-    struct client *client;
-    enum operation operation;
-    struct collection **sets; /* of the arguments; NULL: no such key */
-    size_t count;
-    struct collection *from; /* the one whose members are visited */
-    bool replies;
-    struct collection *to; /* NULL: they are not collected */
-    size_t found, limit;   /* members; at the limit, the visit ends */
-    int status;
-};
-
-/* True if the member of combination->from is one of the combination. */
-static bool is_combined(const struct combination *combination, struct bytes member)
-{
-    if (combination->operation == UNION)
-        return true;
-    for (size_t i = 0; i < combination->count; i++) {
-        struct collection *set = combination->sets[i];
-        if (i == 0 && combination->operation == DIFFERENCE)
-            continue;
-        if (set == combination->from) { /* (it may not be searched while it is visited) */
-            if (combination->operation == DIFFERENCE)
-                return false;
-            continue;
-        }
-        combination->client->kv->work++;
-        bool has = set != NULL && set_has(set, member);
-        if (has != (combination->operation == INTERSECTION))
-            return false;
-    }
-    return true;
-}
-
-static void combine_member(void *argument, struct entry *entry)
-{
-    struct combination *combination = argument;
-    struct client *client = combination->client;
-    client->kv->work++;
-    if (combination->status < 0 || combination->found >= combination->limit ||
-        (combination->replies && client_refuses_reply(client)) ||
-        !is_combined(combination, entry_key(entry)))
-        return;
-    if (combination->to != NULL)
-        combination->status = set_add(combination->to, entry_key(entry));
-    if (combination->status == 0 && combination->to != NULL)
-        return; /* it was there */
-    if (combination->status < 0)
-        return;
-    combination->found++;
-    if (combination->replies)
-        reply_bulk(client, entry_key(entry));
-}
-
-static void visit_set(struct combination *combination, struct collection *set)
-{
-    size_t cursor = 0;
-    combination->from = set;
-    if (set == NULL)
-        return;
-    do
-        cursor = table_scan(&set->fields, cursor, combine_member, combination);
-    while (cursor != 0 && combination->status >= 0 && combination->found < combination->limit &&
-           !(combination->replies && client_refuses_reply(combination->client)));
-}
-
-/* The smallest set, or NULL if a key has none: then the intersection is empty. */
-static struct collection *smallest_set(const struct combination *combination)
-{
-    struct collection *smallest = combination->sets[0];
-    for (size_t i = 0; i < combination->count && smallest != NULL; i++) {
-        struct collection *set = combination->sets[i];
-        if (set == NULL || collection_count(set) < collection_count(smallest))
-            smallest = set;
-    }
-    return smallest;
-}
-
-static void subtract_member(void *argument, struct entry *entry)
-{
-    struct combination *combination = argument;
-    combination->client->kv->work++;
-    combination->found -= set_remove(combination->to, entry_key(entry));
-}
-
-static void reply_member(void *argument, struct entry *entry)
-{
-    struct combination *combination = argument;
-    if (!client_refuses_reply(combination->client))
-        reply_bulk(combination->client, entry_key(entry));
-}
-
-static void scan_set(struct collection *set, void (*visit)(void *, struct entry *), void *argument)
-{
-    size_t cursor = 0;
-    do
-        cursor = table_scan(&set->fields, cursor, visit, argument);
-    while (cursor != 0);
-}
-
-/*
- * Subtracting takes a step for each member of all sets. Looking up each member of the first set in the
- * others takes as many steps as it has members, times the sets.
- */
-static bool prefers_subtraction(const struct combination *combination)
-{
-    const struct collection *first = combination->sets[0];
-    uint64_t all = 0;
-    for (size_t i = 0; i < combination->count; i++)
-        all += combination->sets[i] != NULL ? collection_count(combination->sets[i]) : 0;
-    return combination->operation == DIFFERENCE && first != NULL &&
-           collection_count(first) * (uint64_t)combination->count > 2 * all;
-}
-
-/* Collects the first set, and removes the members of the others. */
-static void subtract_sets(struct combination *combination)
-{
-    bool replies = combination->replies;
-    combination->operation = UNION;
-    combination->replies = false;
-    visit_set(combination, combination->sets[0]);
-    for (size_t i = 1; i < combination->count && combination->status >= 0; i++) {
-        if (combination->sets[i] != NULL)
-            scan_set(combination->sets[i], subtract_member, combination);
-    }
-    if (replies && combination->status >= 0)
-        scan_set(combination->to, reply_member, combination);
-}
-
-static void combine(struct combination *combination)
-{
-    if (combination->operation == INTERSECTION)
-        visit_set(combination, smallest_set(combination));
-    else if (combination->operation == UNION)
-        for (size_t i = 0; i < combination->count && combination->status >= 0; i++)
-            visit_set(combination, combination->sets[i]);
-    else if (combination->to != NULL && prefers_subtraction(combination))
-        subtract_sets(combination);
-    else
-        visit_set(combination, combination->sets[0]);
-}
-
-static int compare_pointers(const void *a, const void *b)
-{
-    struct collection *one, *other;
-    memcpy(&one, a, sizeof one);
-    memcpy(&other, b, sizeof other);
-    return ((uintptr_t)one > (uintptr_t)other) - ((uintptr_t)one < (uintptr_t)other);
-}
-
-/* Sorts the sets behind the first, and drops duplicates. */
-static void drop_equal_sets(struct combination *combination)
-{
-    struct collection **sets = combination->sets;
-    size_t kept = 2;
-    if (combination->count <= 2)
-        return;
-    qsort(sets + 1, combination->count - 1, sizeof *sets, compare_pointers);
-    for (size_t i = 2; i < combination->count; i++) {
-        if (sets[i] != sets[kept - 1])
-            sets[kept++] = sets[i];
-    }
-    combination->count = kept;
-}
-
-/* Finds the sets of `count` keys. Returns false after an error reply. */
-static bool find_sets(struct combination *combination, size_t first_key, size_t count)
-{
-    struct client *client = combination->client;
-    struct entry *entry;
-    for (size_t i = 0; i < count; i++) { /* (a key that has expired moves the others) */
-        if (!find_set(client, first_key + i, &entry))
-            return false;
-    }
-    combination->sets = malloc(count * sizeof(struct collection *));
-    if (combination->sets == NULL) {
-        reply_no_memory(client);
-        return false;
-    }
-    combination->count = count;
-    for (size_t i = 0; i < count; i++) {
-        struct entry **link =
-            keyspace_find(&client->kv->keys, client_argument(client, first_key + i));
-        combination->sets[i] = link != NULL ? entry_collection(*link) : NULL;
-    }
-    drop_equal_sets(combination);
-    return true;
-}
-
-/* A set to collect members in. Returns false after an error reply. */
-static bool create_result(struct combination *combination)
-{
-    struct client *client = combination->client;
-    combination->to = collection_create(VALUE_SET, client->kv->keys.keys.table.key);
-    if (combination->to == NULL)
-        reply_no_memory(client);
-    return combination->to != NULL;
-}
-
 static void reply_combination(struct client *client, enum operation operation)
 {
     struct combination combination = {
         .client = client, .operation = operation, .replies = true, .limit = SIZE_MAX};
-    if (!find_sets(&combination, 1, client->request.count - 1))
+    if (!combination_find(&combination, 1, client->request.count - 1)) {
+        combination_end(&combination);
         return;
-    bool collects = operation == UNION || prefers_subtraction(&combination);
-    if (!collects || create_result(&combination)) {
+    }
+    bool collects = operation == UNION || combination_prefers_subtraction(&combination);
+    if (!collects || combination_create_result(&combination)) {
         size_t begin = reply_start_array(client);
-        combine(&combination);
+        combination_run(&combination);
         if (combination.status < 0) {
             reply_drop(client, begin, buffer_used(&client->out));
             reply_no_memory(client);
@@ -359,50 +159,18 @@ static void reply_combination(struct client *client, enum operation operation)
             reply_finish_set(client, begin, combination.found);
         }
     }
-    if (combination.to != NULL)
-        keyspace_discard(&client->kv->keys, combination.to);
-    free(combination.sets);
-}
-
-/* The result replaces the value of argument 1; an empty one removes it. */
-static void store_result(struct client *client, struct combination *combination)
-{
-    struct keyspace *keys = &client->kv->keys;
-    struct bytes key = client_argument(client, 1);
-    struct entry **link = keyspace_find(keys, key);
-    if (combination->found > 0 && combination->status >= 0) {
-        client->kv->work += combination->found;
-        if (keyspace_assign(keys, key, combination->to)) {
-            kv_log_collection(client->kv, key, combination->to);
-            combination->to = NULL;
-            reply_number(client, (int64_t)combination->found);
-            return;
-        }
-        combination->status = -ENOMEM;
-    }
-    if (combination->status < 0) {
-        reply_no_memory(client);
-        return;
-    }
-    if (link != NULL) {
-        keyspace_remove(keys, link);
-        kv_log_delete(client->kv, key);
-    }
-    reply_number(client, 0);
+    combination_end(&combination);
 }
 
 static void store_combination(struct client *client, enum operation operation)
 {
     struct combination combination = {.client = client, .operation = operation, .limit = SIZE_MAX};
-    if (!find_sets(&combination, 2, client->request.count - 2))
-        return;
-    if (create_result(&combination)) {
-        combine(&combination);
-        store_result(client, &combination);
+    if (combination_find(&combination, 2, client->request.count - 2) &&
+        combination_create_result(&combination)) {
+        combination_run(&combination);
+        combination_store(&combination);
     }
-    if (combination.to != NULL)
-        keyspace_discard(&client->kv->keys, combination.to);
-    free(combination.sets);
+    combination_end(&combination);
 }
 
 void command_sinter(struct client *client)
@@ -468,11 +236,11 @@ void command_sintercard(struct client *client)
     }
     if (limit > 0 && (uint64_t)limit < SIZE_MAX)
         combination.limit = (size_t)limit;
-    if (!find_sets(&combination, 2, (size_t)keys))
-        return;
-    combine(&combination);
-    reply_number(client, (int64_t)combination.found);
-    free(combination.sets);
+    if (combination_find(&combination, 2, (size_t)keys)) {
+        combination_run(&combination);
+        reply_number(client, (int64_t)combination.found);
+    }
+    combination_end(&combination);
 }
 
 /* ---- Drawing ---- */

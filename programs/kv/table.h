@@ -17,7 +17,7 @@
 #include "bytes.h"
 
 /* What an entry's value is. In memory only: files have records. */
-enum value_type { VALUE_STRING, VALUE_HASH, VALUE_LIST, VALUE_SET };
+enum value_type { VALUE_STRING, VALUE_HASH, VALUE_LIST, VALUE_SET, VALUE_SORTED_SET };
 
 struct entry {
     struct entry *next; /* in the bucket */

@@ -9,13 +9,15 @@
  */
 #include "../../programs/kv/record.h"
 #include "../../programs/kv/replay.h"
+#include "../../programs/kv/sorted_set.h"
 #include "fuzz.h"
 
 const unsigned fuzz_executions = 15000;
 const char *const fuzz_words[] = {"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n", "*2\r\n$3\r\nDEL\r\n$1\r\nk\r\n", "PEXPIREAT", "$9",
                                   "*1\r\n$8\r\nFLUSHALL\r\n", "PERSIST", "APPEND", "KEEPTTL", "PXAT", "*4\r\n$4\r\nHSET\r\n$1\r\nh\r\n$1\r\nf\r\n$1\r\nv\r\n",
                                   "*3\r\n$4\r\nHDEL\r\n$1\r\nh\r\n$1\r\nf\r\n", "*4\r\n$5\r\nRPUSH\r\n$1\r\nl\r\n$1\r\na\r\n$1\r\nb\r\n",
-                                  "*3\r\n$4\r\nSADD\r\n$1\r\ns\r\n$1\r\nm\r\n", "SREM", "LPUSH", "LPOP", "RPOP", "LSET", "LREM", "LINSERT", "kvFr", "\r\n", "-1",
+                                  "*3\r\n$4\r\nSADD\r\n$1\r\ns\r\n$1\r\nm\r\n", "SREM",
+                                  "*4\r\n$4\r\nZADD\r\n$1\r\nz\r\n$3\r\n1.5\r\n$1\r\nm\r\n", "ZREM", "-inf", "1e-9", "LPUSH", "LPOP", "RPOP", "LSET", "LREM", "LINSERT", "kvFr", "\r\n", "-1",
                                   "9223372036854775807", NULL};
 
 static const uint64_t hash_key[2] = {1, 2};
@@ -37,10 +39,27 @@ static bool same_bytes(struct bytes a, struct bytes b)
     return a.size == b.size && memcmp(a.data, b.data, a.size) == 0;
 }
 
-/* One is a hash, a set or a list of the same elements as the other. */
+/* The same members are in both, with the same scores and so in the same order. */
+static void compare_orders(const struct collection *one, const struct collection *other)
+{
+    const struct sorted_node *node = NULL, *same = NULL;
+    for (size_t i = 0; i < collection_count(one); i++) {
+        node = i == 0 ? sorted_set_at(one, 0) : sorted_set_next(node, false);
+        same = sorted_set_at(other, i);
+        FUZZ_REQUIRE(node != NULL && sorted_set_rank(node) == i && node->score == same->score);
+        FUZZ_REQUIRE(same_bytes(entry_key(node->entry), entry_key(same->entry)));
+    }
+    FUZZ_REQUIRE(node == NULL || sorted_set_next(node, false) == NULL);
+}
+
+/* One is a collection of the same elements as the other. */
 static void compare_collections(struct collection *one, struct collection *other)
 {
     FUZZ_REQUIRE(collection_count(one) == collection_count(other));
+    if (one->type == VALUE_SORTED_SET) {
+        compare_orders(one, other);
+        return;
+    }
     for (size_t i = 0; !collection_has_table(one) && i < collection_count(one); i++)
         FUZZ_REQUIRE(same_bytes(list_get(one, i), list_get(other, i)));
     for (int array = 0; collection_has_table(one) && array < 2; array++) {

@@ -208,6 +208,9 @@ POPS = ( # adding an element, popping it, and a look at what is left
     (("RPUSH", "k"), ("BLPOP", "k", 0), ("LRANGE", "k", 0, -1)),
     (("SADD", "k"), ("SPOP", "k"), ("SMEMBERS", "k")),
     (("SADD", "k"), ("SPOP", "k", 1), ("SMEMBERS", "k")),
+    (("ZADD", "k", 1), ("ZPOPMIN", "k"), ("ZRANGE", "k", 0, -1)),
+    (("ZADD", "k", 1), ("ZMPOP", 1, "k", "MAX"), ("ZRANGE", "k", 0, -1)),
+    (("ZADD", "k", 1), ("BZPOPMIN", "k", 0), ("ZRANGE", "k", 0, -1)),
     (("SET", "k"), ("GETDEL", "k"), ("MGET", "k")),
     (("SET", "k"), ("GETSET", "k", "new"), ("MGET", "k")),
 )
@@ -266,7 +269,7 @@ def test_a_popped_element_is_in_the_reply_or_in_the_key():
     if Server.io != "epoll": # (replies are made the same on both)
         return
     for add, pop, look in POPS if rounds_of(16) > 1 else POPS[:1]:
-        for waits in (False, True) if pop[0] == "BLPOP" else (False,):
+        for waits in (False, True) if pop[0] in ("BLPOP", "BZPOPMIN") else (False,):
             n, hits = 1, 1
             while hits != 0:
                 hits = with_directory(lambda: pop_without_memory(add, pop, look, n, waits))

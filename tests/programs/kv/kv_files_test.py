@@ -13,7 +13,7 @@ import threading
 from client import Error, Server, encoded, held, rounds_of, run_rejected, run, until
 
 DIRECTORY = None
-VERSION = 3  # of the files
+VERSION = 4  # of the files
 
 
 def in_a_directory(test):

@@ -23,6 +23,7 @@
  */
 #include "../../../programs/kv/kv.h"
 #include "../../../programs/kv/replay.h"
+#include "../../../programs/kv/sorted_set.h"
 #include "../../../programs/kv/tasks.h"
 
 #include "testing.h"
@@ -32,6 +33,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -310,7 +312,7 @@ static uint64_t digest_of_collection(uint64_t digest, struct collection *collect
 {
     size_t count = 0;
     for (uint64_t at = 0; at < ITEMS; at++) {
-        char name[1];
+        char name[1], score[SCORE_SIZE];
         struct bytes value;
         if (collection->type == VALUE_LIST) {
             if (at >= collection_count(collection))
@@ -321,6 +323,8 @@ static uint64_t digest_of_collection(uint64_t digest, struct collection *collect
             if (field == NULL)
                 continue;
             value = entry_value(field);
+            if (collection->type == VALUE_SORTED_SET)
+                value = (struct bytes){score, score_print(score, sorted_node_of(field)->score)};
         }
         digest = mix(digest, &at, sizeof at);
         digest = mix(digest, value.data, value.size);
@@ -411,6 +415,28 @@ static void change_set(struct key_state *key, struct bytes name)
     }
 }
 
+static void change_sorted_set(struct key_state *key, struct bytes name)
+{
+    char member_text[1], text[SCORE_SIZE];
+    uint64_t at = draw(ITEMS);
+    double score = draw(8) == 0 ? -INFINITY : (double)draw(16) / 4 - 2;
+    const struct bytes member = field_name(at, member_text), none = {NULL, 0};
+    const struct bytes number = {text, score_print(text, score)};
+    bool is_new;
+    struct collection *set = keyspace_change(&kv.keys, name, VALUE_SORTED_SET, &is_new);
+    REQUIRE(set != NULL, "no memory");
+    if (draw(3) == 0 && key->items[at].exists) {
+        REQUIRE(sorted_set_remove(set, member), "no member");
+        keyspace_remove_if_empty(&kv.keys, name);
+        log_words("ZREM", name, member, none);
+        key->items[at].exists = false;
+    } else {
+        REQUIRE(sorted_set_put(set, member, score) == !key->items[at].exists, "the member");
+        log_words("ZADD", name, number, member);
+        assign_item(&key->items[at], number);
+    }
+}
+
 /* Removes items from the model of a list. */
 static void remove_items(struct key_state *key, size_t at, size_t count)
 {
@@ -470,13 +496,15 @@ static void change_list(struct key_state *key, struct bytes name, struct bytes v
 
 static void change_collection(struct key_state *key, struct bytes name, struct bytes value)
 {
-    static const enum value_type types[] = {VALUE_HASH, VALUE_LIST, VALUE_SET};
+    static const enum value_type types[] = {VALUE_HASH, VALUE_LIST, VALUE_SET, VALUE_SORTED_SET};
     if (!key->exists)
-        *key = (struct key_state){.type = types[draw(3)]};
+        *key = (struct key_state){.type = types[draw(4)]};
     if (key->type == VALUE_HASH)
         change_hash(key, name, value);
     else if (key->type == VALUE_SET)
         change_set(key, name);
+    else if (key->type == VALUE_SORTED_SET)
+        change_sorted_set(key, name);
     else
         change_list(key, name, value);
     key->exists = false;

@@ -33,11 +33,15 @@ enum control { CONTROL_NONE, CONTROL_SAVE, CONTROL_STOP, CONTROL_WAIT, CONTROL_R
 /* Which requests have replies: CLIENT REPLY. */
 enum reply_mode { REPLY_ON, REPLY_SKIP_NEXT, REPLY_OFF };
 
-/* The reply of KEYS as it is collected, also between its slices. All zero is none. */
+/*
+ * The reply of KEYS, or of all entries of a collection, as it is collected, also between its slices (listing.c). All
+ * zero is none.
+ */
 struct key_listing {
     struct buffer names; /* space for the array's head, and bulk strings behind it */
-    size_t count;        /* of names */
+    size_t count;        /* of entries */
     size_t cursor;       /* 0: it has not begun */
+    uint64_t version;    /* of the collection, when it began */
 };
 
 struct reply_range {

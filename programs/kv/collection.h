@@ -26,6 +26,7 @@ struct list {
 struct collection {
     enum value_type type;
     struct collection *next;  /* of those to be freed */
+    uint64_t version;         /* the keyspace's: another one before each change */
     struct sorted_node *root; /* of a sorted set's tree; or NULL */
     union {
         struct table fields; /* VALUE_HASH; of sets and sorted sets, the members */

@@ -172,9 +172,17 @@ bool buffer_append_head_space(struct buffer *buffer);
  * completes its head, which begins with that space.
  */
 size_t reply_start_array(struct client *client);
-void reply_finish_array(struct client *client, size_t begin, size_t count);
-void reply_finish_map(struct client *client, size_t begin, size_t pairs);
-void reply_finish_set(struct client *client, size_t begin, size_t count);
+typedef void finish_function(struct client *client, size_t begin, size_t count);
+finish_function reply_finish_array, reply_finish_map, reply_finish_set;
+
+/*
+ * Replies with all entries of the collection of argument 1, in slices between which others have their turn. `finish`
+ * completes the head. Returns false without a reply if the caller is to make it in one step: the collection is not large, or
+ * has changed since the first slice, or it is a transaction, or there is no such collection. Must be the last that the
+ * command does, unless it returns false.
+ */
+bool list_in_slices(struct client *client, enum value_type type, bool has_names, bool has_values,
+                    finish_function *finish);
 
 /*
  * True if the replies of the client are too large to be continued: an array of several values is an

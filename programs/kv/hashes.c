@@ -247,7 +247,9 @@ static void list_fields(struct client *client, bool has_fields, bool has_values)
     struct listing listing = {client, has_fields, has_values};
     struct entry *hash;
     size_t begin = buffer_used(&client->out), cursor = 0;
-    if (!find_hash(client, &hash))
+    if (list_in_slices(client, VALUE_HASH, has_fields, has_values,
+                       has_fields && has_values ? reply_finish_map : reply_finish_array) ||
+        !find_hash(client, &hash))
         return;
     struct collection *fields = hash != NULL ? entry_collection(hash) : NULL;
     size_t count = hash != NULL ? collection_count(fields) : 0;

@@ -339,7 +339,7 @@ void command_randomkey(struct client *client)
         reply_nothing(client);
 }
 
-/* ---- Searches ---- */
+/* ---- Searches: SCAN, HSCAN, SSCAN and ZSCAN ---- */
 
 struct search {
     struct client *client;
@@ -382,99 +382,6 @@ static void reply_matching_entry(void *argument, struct entry *entry)
         return;
     search->found++;
 }
-
-/* ---- KEYS ---- */
-
-/* Bytes of a name and a pattern whose comparison is as much work as a visit. */
-enum { WORK_BYTES = 32 };
-
-/* True if it can only end with an error: it is too large, or memory is exhausted. */
-static bool has_listing_failed(const struct client *client)
-{
-    return client->is_broken || buffer_used(&client->listing.names) > client->kv->options.reply;
-}
-
-static void list_matching_key(void *argument, struct entry *entry)
-{
-    struct search *search = argument;
-    struct client *client = search->client;
-    struct bytes key = entry_key(entry);
-    client->kv->work++;
-    if (has_listing_failed(client) ||
-        (entry->expiry != 0 && keyspace_expiry(search->keys, entry) <= search->keys->now))
-        return;
-    if (search->pattern.data != NULL) {
-        client->kv->work += (search->pattern.size + key.size) / WORK_BYTES;
-        if (!bytes_match(key, search->pattern))
-            return;
-    }
-    if (!buffer_reserve(&client->listing.names, key.size + BULK_EXTRA)) {
-        client->is_broken = true;
-        return;
-    }
-    buffer_append_bulk(&client->listing.names, key);
-    client->listing.count++;
-}
-
-/* Makes the names the reply, without a copy if there are no others to be sent. */
-static void reply_listing(struct client *client)
-{
-    struct buffer *names = &client->listing.names;
-    size_t begin = buffer_used(&client->out);
-    if (begin > 0) {
-        reply_raw(client, names->data + names->begin, buffer_used(names));
-    } else {
-        buffer_free(&client->out);
-        client->out = *names;
-        *names = (struct buffer){0};
-    }
-    reply_finish_array(client, begin, client->listing.count);
-}
-
-/* Collects names until all keys have been visited. Returns false if the work is CLIENT_MAX_WORK before. */
-static bool collect_names(struct client *client)
-{
-    struct kv *kv = client->kv;
-    struct key_listing *listing = &client->listing;
-    struct search search = {
-        .client = client, .pattern = client_argument(client, 1), .keys = &kv->keys};
-    uint64_t limit = client->work < CLIENT_MAX_WORK ? kv->work + CLIENT_MAX_WORK - client->work : 0;
-    if (bytes_are(search.pattern, "*"))
-        search.pattern.data = NULL;
-    do {
-        kv->work += !client->transaction.is_running; /* (buckets may be empty) */
-        listing->cursor =
-            table_scan_once(&kv->keys.keys.table, listing->cursor, list_matching_key, &search);
-        if (listing->cursor == 0 || has_listing_failed(client))
-            return true;
-    } while (client->transaction.is_running || kv->work < limit);
-    return false;
-}
-
-/*
- * Others have their turn between slices. Each key that is there all the time is listed, and none twice. In a
- * transaction there is one slice.
- */
-void command_keys(struct client *client)
-{
-    struct key_listing *listing = &client->listing;
-    if (listing->cursor == 0 && !buffer_append_head_space(&listing->names)) {
-        reply_no_memory(client);
-        return;
-    }
-    if (!collect_names(client)) {
-        client_repeat_request(client);
-        return;
-    }
-    if (!has_listing_failed(client))
-        reply_listing(client);
-    else if (!client->is_broken)
-        reply_too_large(client);
-    buffer_free(&listing->names);
-    *listing = (struct key_listing){.count = 0};
-}
-
-/* ---- SCAN, HSCAN, SSCAN and ZSCAN ---- */
 
 /* The type of that name; if there is none, one that no value has. */
 static const char *find_type(struct bytes name)
@@ -527,10 +434,11 @@ static void scan_table(struct client *client, struct table *table, struct search
     char text[NUMBER_SIZE];
     size_t begin = reply_start_array(client), cursor = (size_t)number;
     int64_t buckets = search->count < INT32_MAX ? 10 * search->count : INT64_MAX;
+    uint64_t limit = client->kv->work + CLIENT_MAX_WORK; /* (a count is a hint) */
     do
         cursor = table != NULL ? table_scan(table, cursor, reply_matching_entry, search) : 0;
     while (cursor != 0 && (int64_t)search->found < search->count && --buckets > 0 &&
-           !client_refuses_reply(client));
+           client->kv->work < limit && !client_refuses_reply(client));
     if (!finish_listing(client, begin, search->found))
         return;
     struct buffer found = {0};

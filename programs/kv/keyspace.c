@@ -163,8 +163,10 @@ static void release_collection(struct keyspace *keyspace, const struct entry *en
         keyspace_discard(keyspace, entry_collection(entry));
 }
 
-static void set_collection(struct entry *entry, struct collection *collection)
+static void set_collection(struct keyspace *keyspace, struct entry *entry,
+                           struct collection *collection)
 {
+    collection->version = ++keyspace->versions;
     entry->type = collection->type;
     entry->value_size = sizeof collection;
     memcpy(entry->bytes + entry->key_size, &collection, sizeof collection);
@@ -178,6 +180,7 @@ struct collection *keyspace_change(struct keyspace *keyspace, struct bytes key,
     if (link != NULL) {
         bide_assert((*link)->type == type);
         keyspace_before_change(keyspace, *link);
+        entry_collection(*link)->version = ++keyspace->versions;
         return entry_collection(*link);
     }
     struct collection *collection = collection_create(type, keyspace->keys.table.key);
@@ -185,7 +188,7 @@ struct collection *keyspace_change(struct keyspace *keyspace, struct bytes key,
         return NULL;
     entry = keyspace_upsert(keyspace, key, sizeof collection, false);
     if (entry != NULL)
-        set_collection(entry, collection);
+        set_collection(keyspace, entry, collection);
     else
         collection_free_some(collection, 1);
     return entry != NULL ? collection : NULL;
@@ -197,7 +200,7 @@ bool keyspace_assign(struct keyspace *keyspace, struct bytes key, struct collect
     bide_assert(collection_count(collection) > 0);
     if (entry == NULL)
         return false;
-    set_collection(entry, collection);
+    set_collection(keyspace, entry, collection);
     return keyspace_set_expiry(keyspace, entry, 0);
 }
 
@@ -274,7 +277,7 @@ static struct entry *assign_copy(struct keyspace *keyspace, struct entry *source
     if (copy != NULL && collection == NULL)
         memcpy(copy->bytes + copy->key_size, entry_value(source).data, source->value_size);
     else if (copy != NULL)
-        set_collection(copy, collection);
+        set_collection(keyspace, copy, collection);
     else
         while (collection != NULL && !moves && !collection_free_some(collection, SIZE_MAX))
             continue;

@@ -40,6 +40,7 @@ struct keyspace {
     struct keys keys;
     struct keys *flushed;       /* to be freed, the newest first */
     struct collection *removed; /* to be freed */
+    uint64_t versions;          /* of collections: the last one; no two have the same */
     int64_t now;                /* milliseconds since 1970; set by the caller */
     bool is_loading;            /* nothing expires: the records also remove the keys that expired */
 

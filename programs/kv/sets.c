@@ -206,7 +206,8 @@ void command_sdiffstore(struct client *client)
 /* SMEMBERS key */
 void command_smembers(struct client *client)
 {
-    reply_combination(client, INTERSECTION);
+    if (!list_in_slices(client, VALUE_SET, true, false, reply_finish_set))
+        reply_combination(client, INTERSECTION);
 }
 
 /* SINTERCARD count key [key ...] [LIMIT limit] */

@@ -177,6 +177,87 @@ def test_keys_that_stay_are_listed_once_while_others_come_and_go():
             assert sorted(other.call("KEYS", "*")) == sorted(stay + come)
 
 
+LISTINGS = (("SMEMBERS", "s"), ("HGETALL", "h"), ("HKEYS", "h"), ("HVALS", "h"))
+
+
+def set_members(client, count):
+    """A set and a hash of so many, with numbers as members, fields and values."""
+    for at in range(0, count, 4000):
+        members = range(at, min(at + 4000, count))
+        assert client.call("SADD", "s", *members) == len(members)
+        assert client.call("HSET", "h", *[word for member in members for word in (member, member)]) == len(members)
+
+
+def members_of(words, reply):
+    """The numbers, each once."""
+    if words[0] == "HGETALL":
+        assert reply[::2] == reply[1::2]
+        reply = reply[::2]
+    assert len(set(reply)) == len(reply), words
+    return sorted(map(int, reply))
+
+
+def test_large_collections_give_others_their_turn():
+    """As test_keys_gives_others_their_turn."""
+    for count in (10, 4000, 20000):
+        with Server() as server:
+            client, other = server.client(), server.client()
+            set_members(client, count)
+            for words in LISTINGS:
+                reply, turns = turns_of(server, client, *words)
+                assert members_of(words, reply) == list(range(count)), words
+                assert (count // 8192 if count > 4096 else 0) <= turns <= 5 * count // 8192, (count, words, turns)
+                other.send(encoded("MULTI") + encoded(*words) + encoded("EXEC"))
+                reply = [other.read() for _ in range(3)][-1]
+                assert members_of(words, reply[0]) == list(range(count)), words
+                other.send(encoded("PING") + encoded("CLIENT", "REPLY", "SKIP") + encoded(*words) + encoded(*words) + encoded("PING"))
+                assert other.read() == "PONG" and members_of(words, other.read()) == list(range(count)) and other.read() == "PONG"
+            other.send(encoded("HELLO", 3) + encoded("HGETALL", "h") + encoded("SMEMBERS", "s"))
+            assert other.read()[b"proto"] == 3
+            assert other.read() == {b"%d" % i: b"%d" % i for i in range(count)} and len(other.read()) == count
+
+
+def test_a_large_collection_is_of_one_moment():
+    """Numbers are added at one end and removed at the other, in one step. So a reply of two moments would lack some, or have too many."""
+    count, changes = 9000, 100
+    with Server() as server:
+        client, other = server.client(), server.client()
+        changed = 0
+        for words in LISTINGS:
+            for first in range(2):
+                other.call("DEL", "s", "h")
+                set_members(other, count)
+                moves = b""
+                for i in range(changes if first == 0 else 1):
+                    moves += encoded("MULTI") + encoded("SREM", "s", i) + encoded("SADD", "s", count + i) + encoded("HDEL", "h", i)
+                    moves += encoded("HSET", "h", count + i, count + i) + encoded("EXEC")
+                with held(server.process):
+                    client.send(encoded(*words))
+                    other.send(moves)
+                reply = members_of(words, client.read())
+                assert reply == list(range(reply[0], reply[0] + count)), (words, reply[0])
+                changed += reply[0] > 0
+                for _ in range(6 * moves.count(b"EXEC")):
+                    assert not isinstance(other.read(), Error)
+        assert changed > 0 # (some have been listed anew)
+        # the key may be gone meanwhile, or another
+        wrong = Error("WRONGTYPE Operation against a key holding the wrong kind of value")
+        for words in LISTINGS:
+            for change, wanted in ((("DEL", words[1]), []), (("SET", words[1], "x"), wrong), (("RENAME", "small", words[1]), None)):
+                other.call("DEL", "s", "h", "small")
+                set_members(other, count)
+                other.call(*(("SADD", "small", 7) if words[1] == "s" else ("HSET", "small", 7, 7)))
+                with held(server.process):
+                    client.send(encoded(*words) + encoded("KEYS", "none*"))
+                    other.send(encoded(*change))
+                reply = client.read()
+                if isinstance(reply, Error) or reply == []:
+                    assert reply == wanted, (words, change)
+                else:
+                    assert members_of(words, reply) in (list(range(count)), [7] if wanted is None else None), (words, change)
+                assert client.read() == [] and not isinstance(other.read(), Error)
+
+
 def test_a_flush_ends_a_listing_and_a_client_may_leave_it():
     with Server("--reply", 1000000) as server:
         client, other = server.client(), server.client()
@@ -416,7 +497,11 @@ def test_a_reply_of_several_values_has_a_limit():
         assert client.call("MGET", *["large"] * 1000) == too_large
         assert client.call("MGET", *[f"{i:0100}" for i in range(1000)]) == [b"x" * 10] * 1000
         assert client.call("KEYS", "*") == too_large
-        assert client.call("SCAN", 0, "COUNT", 100000) == too_large
+        cursor, keys = client.call("SCAN", 0, "COUNT", 100000) # (which is a hint: it ends with the turn)
+        assert int(cursor) != 0 and 0 < len(keys) <= 8300, len(keys)
+        client.call("HSET", "values", *[word for i in range(200) for word in (i, "x" * 10000)])
+        assert client.call("HSCAN", "values", 0, "COUNT", 1000) == too_large
+        assert client.call("DEL", "values") == 1
         client.send(encoded("PING") + encoded("KEYS", "*") + encoded("PING"))
         assert [client.read() for _ in range(3)] == ["PONG", too_large, "PONG"]
         assert client.call("KEYS", "large") == [b"large"]

@@ -251,7 +251,7 @@ def test_sets_are_bounded():
         client.call("SADD", "s", *[f"{i:0100}" for i in range(13000)])
         client.call("SADD", "t", *range(9000))
         for words in (("SMEMBERS", "s"), ("SUNION", "s", "t"), ("SDIFF", "s", "t"), ("SINTER", "s", "s"), ("SPOP", "s", 12900), ("SRANDMEMBER", "s", 12900),
-                      ("SRANDMEMBER", "s", -(1 << 60)), ("SSCAN", "s", 0, "COUNT", 100000)):
+                      ("SRANDMEMBER", "s", -(1 << 60))):
             client.send(encoded("PING") + encoded(*words) + encoded("PING"))
             assert [client.read() for _ in range(3)] == ["PONG", too_large, "PONG"], words
         assert client.call("SCARD", "s") == 13000

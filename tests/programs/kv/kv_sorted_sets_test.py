@@ -493,7 +493,7 @@ def test_sorted_sets_are_bounded():
         client.call("ZADD", "t", *[word for j in range(9000) for word in (j, j)])
         for words in (("ZRANGE", "z", 0, -1), ("ZRANGE", "z", 0, -1, "WITHSCORES"), ("ZREVRANGEBYSCORE", "z", "inf", "-inf"), ("ZUNION", 2, "z", "t"),
                       ("ZDIFF", 2, "z", "t"), ("ZINTER", 2, "z", "z"), ("ZPOPMIN", "z", 12900), ("ZMPOP", 1, "z", "MAX", "COUNT", 12900), ("ZRANDMEMBER", "z", 12900),
-                      ("ZRANDMEMBER", "z", -(1 << 60)), ("ZSCAN", "z", 0, "COUNT", 100000)):
+                      ("ZRANDMEMBER", "z", -(1 << 60))):
             client.send(encoded("PING") + encoded(*words) + encoded("PING"))
             assert [client.read() for _ in range(3)] == ["PONG", too_large, "PONG"], words
         assert client.call("ZCARD", "z") == 13000

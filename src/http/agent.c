@@ -38,9 +38,11 @@
  *    connections, no fetch can open another one. With fewer, each other connection is being opened (7), or is of
  *    HTTP/1.1, or no one's. None of these waits for a doubted session, so a fetch that waits for the turn or for the
  *    pool does not either. pool.taken would also count the connection that the fetch itself has just opened.
- * 10. A fetch without a connection is in its origin's list, and waits under a stop source of its own. When a doubted
- *    session answers, that source is requested. Then the wait ends, and the fetch looks for a session again. Each
- *    source serves one answer, and the fetch looks before it waits under the next one, so no answer is missed.
+ * 10. A fetch without a connection is in its origin's list if the origin can have sessions, and waits under a stop
+ *    source of its own. This is so also while is_http1 is true: each new connection may speak either version. When a
+ *    doubted session answers, or a connection becomes a session, that source is requested. Then the wait ends, and the
+ *    fetch looks for a session again. Each source serves one such event, and the fetch looks before it waits under the
+ *    next one, so none is missed.
  * 11. A server that has required HTTP/1.1 is not offered HTTP/2 again. No fetch enters a session of that origin any
  *    more. A session is destroyed when its last fetch leaves, so its connection serves the others. Fetches that wait for
  *    a connection look again, as in 10. One that has just got a connection of HTTP/2 closes it and takes another one.
@@ -1097,6 +1099,8 @@ static int http_fetch_use_connection(bide_http_fetch *fetch, const bide_context 
     int status = is_late ? 0 : http_session_start(origin, connection, context);
     if (is_late || status < 0)
         bide_connection_pool_release(connection, false);
+    if (status == 0 && !is_late && http_origin_find_session(origin) != NULL)
+        http_origin_wake_choosing(origin);
     if (status == 0)
         status = http_fetch_join_session(fetch);
     return status == -ENOENT ? -EPIPE : status; /* (the connection has ended already) */
@@ -1125,7 +1129,7 @@ static int http_fetch_note_failure(bide_http_fetch *fetch)
     return 0;
 }
 
-/* ---- The wait for a connection, until a doubted session answers: 10 ---- */
+/* ---- The wait for a connection, until a session can be used: 10 ---- */
 
 static void http_choosing_leave(http_choosing *choosing)
 {
@@ -1138,13 +1142,13 @@ static void http_choosing_leave(http_choosing *choosing)
     bide_stop_source_detach(&choosing->answer);
 }
 
-/* Begins to watch, if there may be sessions; again, after an answer. */
+/* Begins to watch, unless the origin never has sessions for it; again, after an answer. */
 static void http_choosing_watch(http_choosing *choosing, const bide_context *context)
 {
     http_origin *origin = choosing->fetch->origin;
     http_choosing_leave(choosing);
     choosing->is_answered = false;
-    if (origin->is_http1)
+    if (origin->agent->http2 == NULL || !origin->is_secure || origin->requires_http1)
         return;
     bide_stop_source_init(&choosing->answer);
     if (context->stop != NULL)

@@ -76,7 +76,9 @@ static struct {
     bide_http_agent *agent;
     bide_http_fetch fetch;
     char page[100];
-    bool is_silent;
+    bool is_silent;         /* the proxy, once it has read a request; the first time sets `silenced` */
+    bide_event silenced;
+    bide_tls_config *chosen; /* the server's for the next connections; NULL: `config` */
     const struct row *row; /* of the exchange that is compared */
     bool meets; /* connections behind the first wait for another one before their handshake */
     unsigned met, alone;
@@ -347,6 +349,7 @@ bide_coroutine(peer_body)
         self->size += self->operation.count;
     }
     if (f.is_silent) {
+        bide_event_set(&f.silenced);
         bide_try(bide_recv(&self->operation, &self->connection.socket, self->text, 1)); /* (until it leaves) */
         bide_return(0);
     }
@@ -359,7 +362,7 @@ bide_coroutine(peer_body)
                                              bide_event_wait(&self->wait, &f.meeting)));
         f.alone += self->status != 0;
     }
-    bide_try(bide_tls_accept(&self->handshake, &self->tls, f.config,
+    bide_try(bide_tls_accept(&self->handshake, &self->tls, f.chosen != NULL ? f.chosen : f.config,
                              bide_socket_stream(&self->connection.socket)));
     if (requires_http1(self)) {
         bide_await_status(self->status, bide_task_init(&self->late, &requiring_body));
@@ -396,6 +399,7 @@ static void open_server_with(void **state, bide_tls_config *client, const char *
     f.world = world_of(state);
     bide_event_init(&f.never, false);
     bide_event_init(&f.silent_began, false);
+    bide_event_init(&f.silenced, false);
     bide_event_init(&f.release, false);
     bide_event_init(&f.late_began, false);
     f.config = offering(protocols, true);
@@ -1326,6 +1330,69 @@ static void requests_without_a_connection_use_one_that_answers_again(void **stat
     close_server(client);
 }
 
+/* Servers behind one address may differ: a connection of HTTP/1.1 in between does not end the watch. */
+static void a_connection_that_answers_is_used_beside_one_of_http1(void **state)
+{
+    (void)world_of_a_loop(world_of(state));
+    bide_tls_config *client = offering(bide_http2_protocols, false), *old = offering(only_http1, true);
+    open_server_for(state, client, bide_http2_protocols, false, (bide_http_agent_options){0});
+    use_http2_and_note();
+    begin_big();
+    f.first_is_doubted = true;
+    f.started_on_first = 0;
+    f.chosen = old;
+    start_get(&f.holder, "https://server.test/silent");
+    wait_for(&f.silent_began);
+    assert_false(f.holder.fetch.is_http2);
+    f.is_silent = true; /* (the next connections' proxy) */
+    for (int i = 0; i < 2; i++)
+        start_get(&f.gets[i], "https://server.test/x");
+    wait_for(&f.silenced);
+    f.first_is_doubted = false;
+    f.answered(f.argument_of_answered);
+    for (int i = 0; i < 2; i++) {
+        wait_for(&f.gets[i].spawned.ended);
+        assert_int_equal(f.gets[i].status, 0);
+        assert_string_equal(f.gets[i].page, "hello");
+    }
+    assert_int_equal(f.started_on_first, 2);
+    bide_event_set(&f.never);
+    assert_int_equal(finish_get(&f.holder), 0);
+    read_big();
+    close_server(client);
+    bide_tls_config_release(old);
+}
+
+/* The only connection was of HTTP/1.1, and the next one is of HTTP/2: requests in the line for it share it. */
+static void requests_in_line_for_http1_share_a_connection_of_http2(void **state)
+{
+    (void)world_of_a_loop(world_of(state));
+    bide_tls_config *client = offering(bide_http2_protocols, false), *old = offering(only_http1, true);
+    open_server_for(state, client, bide_http2_protocols, false, (bide_http_agent_options){.max_connections = 1});
+    use_http2_and_note();
+    f.chosen = old;
+    begin_big();
+    assert_false(f.fetch.is_http2);
+    f.chosen = NULL;
+    start_get(&f.holder, "https://server.test/silent");
+    start_get(&f.gets[0], "https://server.test/x");
+    yield_once();
+    yield_once();
+    assert_non_null(f.gets[0].fetch.origin); /* (both are in line) */
+    bide_http_fetch_close(&f.fetch);
+    wait_for(&f.silent_began);
+    wait_for(&f.gets[0].spawned.ended);
+    assert_int_equal(f.gets[0].status, 0);
+    assert_true(f.gets[0].fetch.is_http2);
+    assert_string_equal(f.gets[0].page, "hello");
+    assert_int_equal(f.server.stats.accepted, 2);
+    assert_int_equal(f.holder.status, 1); /* (it has not ended) */
+    bide_event_set(&f.never);
+    assert_int_equal(finish_get(&f.holder), 0);
+    close_server(client);
+    bide_tls_config_release(old);
+}
+
 /* A request that waits for a connection is cancelled as ever, and leaves nothing behind that an answer would find. */
 static void a_request_that_has_left_is_not_woken_by_an_answer(void **state)
 {
@@ -1501,6 +1568,8 @@ int main(void)
         world_test(silent_connections_are_not_more_than_allowed),
         world_test(a_failure_to_connect_is_not_shared_if_a_connection_answers),
         world_test(requests_without_a_connection_use_one_that_answers_again),
+        world_test(a_connection_that_answers_is_used_beside_one_of_http1),
+        world_test(requests_in_line_for_http1_share_a_connection_of_http2),
         world_test(a_request_that_has_left_is_not_woken_by_an_answer),
         world_test(a_connection_that_delivers_to_others_is_kept),
         world_test(a_server_that_requires_http1_gets_it),

@@ -1469,8 +1469,7 @@ static void requests_that_wait_for_http2_use_http1_once_it_is_required(void **st
     f.is_silent = true;        /* which does not answer */
     for (int i = 1; i < GETS; i++)
         start_get(&f.gets[i], "https://server.test/x");
-    while (f.server.stats.accepted != 2)
-        yield_once();
+    wait_for(&f.silenced);
     f.is_silent = false;
     bide_event_set(&f.release);
     for (int i = 0; i < GETS; i++) {

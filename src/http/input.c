@@ -70,6 +70,8 @@ static void http_input_account(bide_http_input *input, size_t count)
     bide_assert(input->is_bounded || count <= input->left); /* 3 */
     input->taken += count;
     input->count += count;
+    if (count != 0)
+        input->must_continue = false; /* (the client has not waited for it) */
     bide_assert(input->taken <= input->max);
     if (input->is_bounded)
         return;
@@ -207,8 +209,8 @@ static int http_input_advance(bide_http_input *input)
             break;
         }
     }
-    if (input->taken != 0 || input->state == HTTP_INPUT_END)
-        input->must_continue = false; /* (the client has not waited for it) */
+    if (input->state == HTTP_INPUT_END)
+        input->must_continue = false; /* (the same, if the body is empty) */
     if (status == -EAGAIN && input->count != 0)
         return 0;
     if (status == -EAGAIN && input->reader->has_ended)

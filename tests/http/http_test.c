@@ -147,6 +147,18 @@ static void reading_a_body_sends_100_continue(void **state)
     assert_null(strstr(one.output, "Connection: close"));
     assert_non_null(strstr(one.output, "hello"));
     one.cut = 0;
+    /* also if the handler reads less at once than there is, and all of a body that ends with its memory */
+    static const size_t sizes[] = {255, 256, 257, 300, 512};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        static char request[1000];
+        int size = sprintf(request, "POST /echo HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: %zu\r\n\r\n", sizes[i]);
+        memset(request + size, 'x', sizes[i]);
+        strcpy(request + size + sizes[i], "GET /hello" HOST);
+        assert_int_equal(peer_say(&one, request), 0);
+        assert_null(strstr(one.output, "100 Continue"));
+        assert_null(strstr(one.output, "Connection: close"));
+        assert_string_equal(one.output + one.output_size - strlen(HELLO), HELLO);
+    }
     /* the handler does not read the body, so it is unknown whether it follows. */
     assert_int_equal(peer_say(&one, "POST /hello HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n"
                                     "GET /hello" HOST), 0);

@@ -301,8 +301,8 @@ typedef struct bide_http_agent_tls {
     const char *(*reason)(void *memory);
 
     /*
-     * As `connect`, but offers HTTP/1.1 alone, for a server that has required it. NULL: requests to such a server end
-     * with -EPROTONOSUPPORT.
+     * As `connect`, but offers HTTP/1.1 alone, for a server that has required it. Ends with -EPROTONOSUPPORT if the
+     * caller does not allow that protocol. NULL: requests to such a server end with -EPROTONOSUPPORT.
      */
     bide_awaiter *(*connect_http1)(void *memory, void *argument, bide_stream below,
                                    const char *name);
@@ -417,7 +417,8 @@ void bide_http_agent_set_http2(bide_http_agent *agent, const bide_http_agent_htt
  * times at most.
  * A request that the server resets with HTTP_1_1_REQUIRED before a response is sent again by HTTP/1.1, whatever its
  * method. The origin is not asked for HTTP/2 any more then: new requests use connections that offer HTTP/1.1 alone, and
- * the others keep their connection until they end.
+ * the others keep their connection until they end. If the TLS does not allow that protocol, as with a config that
+ * offers "h2" alone, such a request ends with -EPROTONOSUPPORT, and other requests go by HTTP/2 as before.
  * A connection is doubted when a request on it reached response_timeout, or was cancelled, after nothing had come for a
  * second, for it or for any other request of the connection; after half of response_timeout if that was reached and is
  * shorter. If no other request uses it, it is closed with that request. Otherwise a PING is sent. Until something arrives

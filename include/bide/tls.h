@@ -201,8 +201,9 @@ typedef struct bide_tls_handshake {
     int flushed;
 
     /*
-     * A client may set it between bide_tls_connect and the await: the one protocol of the config's that is offered, which
-     * stays until the handshake has ended. NULL: all of them are.
+     * A client may set it between bide_tls_connect and the await: the one protocol of the config's that is offered. The
+     * string stays until the handshake has ended. If the config does not have it, the handshake ends with
+     * -EPROTONOSUPPORT, and nothing is sent. NULL: all of the config's protocols are offered.
      */
     const char *protocol;
 } bide_tls_handshake;
@@ -226,8 +227,8 @@ BIDE_INLINE void bide_tls_init_closed(bide_tls *tls)
  * Threads: the stream's. Errors: -EKEYEXPIRED (the other side's certificate has), -EKEYREVOKED (it was),
  * -EKEYREJECTED (it is not good for another reason, such as its name, authority or status), -EREMOTEIO
  * (the other side has sent an alert), -EPROTONOSUPPORT (no version or cipher in common), -EPROTO
- * (what came is not TLS), -ECONNABORTED (the stream below has ended), -EINVAL (no name, a server's
- * config, or a `protocol` that is not of 1 to 255 bytes), -ENOMEM, those of the stream below. Suspends: if that does. Cancel-safe: no, the connection
+ * (what came is not TLS), -ECONNABORTED (the stream below has ended), -EINVAL (no name, or a server's
+ * config), -EPROTONOSUPPORT (also: `protocol` is not one of the config's), -ENOMEM, those of the stream below. Suspends: if that does. Cancel-safe: no, the connection
  * is of no use then. Progress: that of the stream.
  */
 BIDE_MUST_AWAIT

@@ -46,6 +46,8 @@
  * 11. A server that has required HTTP/1.1 is not offered HTTP/2 again. No fetch enters a session of that origin any
  *    more. A session is destroyed when its last fetch leaves, so its connection serves the others. Fetches that wait for
  *    a connection look again, as in 10. One that has just got a connection of HTTP/2 closes it and takes another one.
+ *    If no connection that offers HTTP/1.1 alone can be opened for lack of a protocol, this is forgotten: other requests
+ *    to that origin may go by HTTP/2.
  */
 #define _GNU_SOURCE
 #include "bide/http_agent.h"
@@ -406,7 +408,9 @@ static void http_origin_wake_choosing(const http_origin *origin)
 /* A doubted session takes requests again. */
 static void http_session_on_answer(void *session)
 {
-    http_origin_wake_choosing(((http_session *)session)->origin);
+    const http_origin *origin = ((http_session *)session)->origin;
+    if (!origin->requires_http1)
+        http_origin_wake_choosing(origin);
 }
 
 /* Makes a session of a connection, which is the session's if this returns 0. */
@@ -1117,6 +1121,8 @@ static bool http_fetch_has_timed_out(const bide_http_fetch *fetch)
 static int http_fetch_note_failure(bide_http_fetch *fetch)
 {
     fetch->reason = fetch->connecting.reason;
+    if (fetch->origin->requires_http1 && fetch->status == -EPROTONOSUPPORT) /* 11 */
+        fetch->origin->requires_http1 = fetch->origin->is_http1 = false;
     if (!fetch->has_turn || fetch->status == -ECANCELED ||
         (fetch->status == -ETIMEDOUT && !http_fetch_has_timed_out(fetch)))
         return fetch->status;
@@ -1148,7 +1154,7 @@ static void http_choosing_watch(http_choosing *choosing, const bide_context *con
     http_origin *origin = choosing->fetch->origin;
     http_choosing_leave(choosing);
     choosing->is_answered = false;
-    if (origin->agent->http2 == NULL || !origin->is_secure || origin->requires_http1)
+    if (origin->agent->http2 == NULL || !origin->is_secure)
         return;
     bide_stop_source_init(&choosing->answer);
     if (context->stop != NULL)

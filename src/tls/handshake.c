@@ -34,15 +34,18 @@ static int tls_set_name(bide_tls *tls, const char *name)
     return 0;
 }
 
-/* Offers one protocol in place of the config's. */
+/* Offers one protocol of the config's in place of all. */
 static int tls_set_protocol(bide_tls *tls, const char *protocol)
 {
     unsigned char wire[1 + UCHAR_MAX];
-    size_t size = strlen(protocol);
-    if (size == 0 || size > UCHAR_MAX) {
-        tls->reason = "the name of a protocol has 1 to 255 bytes";
-        return -EINVAL;
+    char **own = tls->config->protocols;
+    while (own != NULL && *own != NULL && strcmp(*own, protocol) != 0)
+        own++;
+    if (own == NULL || *own == NULL) {
+        tls->reason = "the protocol to be offered is not one of the config's";
+        return -EPROTONOSUPPORT;
     }
+    size_t size = strlen(protocol); /* (1 to 255, as the config has it) */
     wire[0] = (unsigned char)size;
     memcpy(wire + 1, protocol, size);
     return SSL_set_alpn_protos(tls->ssl, wire, (unsigned)size + 1) == 0 ? 0 : -ENOMEM;

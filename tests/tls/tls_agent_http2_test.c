@@ -1517,6 +1517,27 @@ static void without_a_way_to_offer_http1_a_request_for_it_fails(void **state)
     close_server(client);
 }
 
+/* A caller whose config is without HTTP/1.1 does not get it, and HTTP/2 stays in use for other requests. */
+static void http1_is_not_used_if_the_config_does_not_offer_it(void **state)
+{
+    static const char *const only_http2[] = {"h2", NULL};
+    (void)world_of_a_loop(world_of(state));
+    bide_tls_config *client = offering(only_http2, false);
+    open_server_that_requires_http1(state, client, (bide_http_agent_options){0});
+    bide_event_set(&f.release);
+    for (unsigned i = 1; i <= 2; i++) {
+        assert_int_equal(get("https://server.test/x"), -EPROTONOSUPPORT);
+        assert_string_equal(f.fetch.reason, "the protocol to be offered is not one of the config's");
+        assert_int_equal(f.required, i);
+    }
+    assert_int_equal(f.http.stats.requests, 0);
+    f.requires_http1 = false;
+    assert_int_equal(get("https://server.test/x"), 0);
+    assert_true(f.fetch.is_http2);
+    assert_string_equal(f.page, "hello");
+    close_server(client);
+}
+
 /* A request that was cancelled late, beside others that have got bytes. */
 static void a_connection_that_delivers_to_others_is_kept(void **state)
 {
@@ -1575,6 +1596,7 @@ int main(void)
         world_test(requests_that_wait_for_http2_use_http1_once_it_is_required),
         world_test(requests_of_a_connection_fall_back_each),
         world_test(without_a_way_to_offer_http1_a_request_for_it_fails),
+        world_test(http1_is_not_used_if_the_config_does_not_offer_it),
     };
     return cmocka_run_group_tests(tests, make_everyone, free_everyone);
 }

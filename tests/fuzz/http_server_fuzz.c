@@ -13,7 +13,8 @@ const char *const fuzz_words[] = {
     "Connection: close\r\n", "Connection: keep-alive\r\n", "HTTP/1.0", "\r\n\r\n", "0\r\n\r\n", "A;x=\"y\"\r\n", "X-Trailer: t\r\n",
     "HEAD ", "OPTIONS * ", "/chunks", "/fails", "/fails-late", "/short", "/nothing", "/last", "/reads-slowly", "/upgrade", NULL};
 
-enum { SIZES = 4, INPUT = 2048 };
+/* An echoed body has room in the server's buffer, so its response does not show in what pieces it was written. */
+enum { SIZES = 4, INPUT = 2048, OUTPUT = 16384 };
 
 /* What a conversation has come to. */
 struct result {
@@ -39,18 +40,21 @@ static size_t copy_without_interim(char *to, const char *from, size_t size)
     return copied;
 }
 
-static void converse(struct result *result, const char *input, size_t size)
+/* Returns false if there is too much output to be compared. */
+static bool converse(struct result *result, const char *input, size_t size)
 {
     fuzz_parses++;
     result->status = peer_say_bytes(&server, input, size);
     FUZZ_REQUIRE(server.server.stats.live == 0);
-    FUZZ_REQUIRE(server.output_size <= sizeof result->output);
+    if (server.output_size > sizeof result->output)
+        return false;
     result->begun = handled.begun;
     result->read = handled.read;
     result->body_size = handled.body_size;
     memcpy(result->body, handled.body, sizeof result->body);
     memcpy(result->trailer, handled.trailer, sizeof result->trailer);
     result->output_size = copy_without_interim(result->output, server.output, server.output_size);
+    return true;
 }
 
 static void require_same(const struct result *one, const struct result *other, const char *how)
@@ -73,22 +77,24 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
     if (size <= SIZES || size > INPUT)
         return 0;
     if (!has_begun)
-        peer_init(&server, &(bide_http_options){.read_buffer_size = 2048, .write_buffer_size = 1024});
+        peer_init(&server, &(bide_http_options){.read_buffer_size = 2048, .write_buffer_size = OUTPUT});
     has_begun = true;
     char *text = fuzz_copy(input + SIZES, size - SIZES);
     static const uint8_t one_by_one[] = {0};
     server.sizes = NULL;
     server.pause = 0;
-    converse(&whole, text, size - SIZES);
+    bool is_small = converse(&whole, text, size - SIZES);
     server.pause = 1; /* (so the server has taken a piece before the next one) */
     server.sizes = one_by_one;
     server.size_count = 1;
-    converse(&pieces, text, size - SIZES);
-    require_same(&whole, &pieces, "byte by byte");
+    FUZZ_REQUIRE(converse(&pieces, text, size - SIZES) == is_small);
+    if (is_small)
+        require_same(&whole, &pieces, "byte by byte");
     server.sizes = input;
     server.size_count = SIZES;
-    converse(&pieces, text, size - SIZES);
-    require_same(&whole, &pieces, "in pieces");
+    FUZZ_REQUIRE(converse(&pieces, text, size - SIZES) == is_small);
+    if (is_small)
+        require_same(&whole, &pieces, "in pieces");
     free(text);
     return 0;
 }

@@ -1396,6 +1396,8 @@ static void requests_in_line_for_http1_share_a_connection_of_http2(void **state)
 /* A request that waits for a connection is cancelled as ever, and leaves nothing behind that an answer would find. */
 static void a_request_that_has_left_is_not_woken_by_an_answer(void **state)
 {
+    static bide_stop_source stop;
+    static bide_context context;
     (void)world_of_a_loop(world_of(state));
     bide_tls_config *client = offering(bide_http2_protocols, false);
     open_server_for(state, client, bide_http2_protocols, false, (bide_http_agent_options){0});
@@ -1407,7 +1409,16 @@ static void a_request_that_has_left_is_not_woken_by_an_answer(void **state)
     start_get(&f.gets[1], "https://server.test/x"); /* has the turn */
     while (f.server.stats.accepted != 2)
         yield_once();
-    assert_int_equal(get_within("https://server.test/x", 1), -ETIMEDOUT); /* (waits for the turn) */
+    bide_stop_source_init(&stop);
+    context = *f.world->context;
+    context.stop = &stop;
+    f.gets[0].url = "https://server.test/x";
+    bide_spawn(&f.gets[0].spawned, &context, bide_task_init(&f.gets[0].task, &get_body));
+    while (!f.gets[0].fetch.choosing.is_watching) /* (then it waits for the turn) */
+        yield_once();
+    assert_false(f.gets[0].fetch.has_turn);
+    bide_stop_request(&stop);
+    assert_int_equal(finish_get(&f.gets[0]), -ECANCELED);
     memset(&f.gets[0].fetch, 0xa5, sizeof f.gets[0].fetch);
     f.first_is_doubted = false;
     f.answered(f.argument_of_answered);

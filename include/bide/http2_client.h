@@ -59,7 +59,7 @@ typedef struct bide_http2_client_options {
     uint32_t max_idle_frames; /* that may come without a response, or a part of one. 0: 1000 */
     uint64_t ping_after;      /* without input, a PING is sent. 0: 30 s; BIDE_FOREVER: never */
     uint64_t
-        ping_timeout; /* without input after a PING, the connection ends. 0: 15 s; BIDE_FOREVER: never */
+        ping_timeout; /* without input after a PING, the connection ends, 0.1 s later: input in the socket counts. 0: 15 s; BIDE_FOREVER: never */
     uint64_t idle_timeout; /* without requests, the connection ends. 0: it stays */
 } bide_http2_client_options;
 
@@ -126,8 +126,7 @@ struct bide_http2_client {
     bool refuses;       /* has no more streams for those that were begun */
     bool is_ending;     /* it has failed, and its requests have ended */
     bool is_doubted;    /* no request gets a stream until something arrives; a PING asks for that */
-    bool
-        looks_again; /* the PING's deadline has passed; input that lies in the socket still counts */
+    uint8_t looks;      /* at input that may lie in the socket, since the PING's deadline */
     uint32_t awaited_pongs;            /* the watcher's PINGs that are not answered yet */
     void (*on_answer)(void *argument); /* bytes have ended a doubt, and it is usable; or NULL */
     void *on_answer_argument;

@@ -248,14 +248,16 @@ static uint64_t http2_client_pong_until(const bide_http2_client *client, uint64_
 
 /*
  * A PING's deadline has passed. The input may lie in the socket, for instance after the process was halted: the reader
- * gets a moment for it. Returns 0 or, if that has passed too, -ETIMEDOUT.
+ * gets a moment for it. If the process was halted in that moment too, the reader gets another one, some times. Returns 0
+ * or, if no moment is left, -ETIMEDOUT.
  */
 static int http2_client_look_again(bide_http2_client *client, uint64_t now)
 {
-    enum { MOMENT = 100000000 };
-    if (client->looks_again)
+    enum { MOMENT = 100000000, LOOKS = 10 };
+    bool was_halted = now - client->ping_deadline >= MOMENT;
+    if (client->looks == LOOKS || (client->looks != 0 && !was_halted))
         return -ETIMEDOUT;
-    client->looks_again = true;
+    client->looks++;
     client->ping_deadline = http_later(now, MOMENT);
     return 0;
 }
@@ -263,7 +265,7 @@ static int http2_client_look_again(bide_http2_client *client, uint64_t now)
 static void http2_client_ping(bide_http2_client *client, uint64_t now)
 {
     client->ping_deadline = http2_client_pong_until(client, now);
-    client->looks_again = false;
+    client->looks = 0;
     client->awaited_pongs++;
     bide_http2_client_note_(client, nghttp2_submit_ping(client->session, NGHTTP2_FLAG_NONE, NULL));
 }

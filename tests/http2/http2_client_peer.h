@@ -84,6 +84,8 @@ typedef struct talk3 {
     uint64_t drain_at;   /* the server's */
     uint64_t destroy_at; /* the runner's */
     uint64_t doubt_at;
+    uint64_t halt_at; /* the process is halted, for `halt` */
+    uint64_t halt;
     void (*on_answer)(void *client); /* its own, of the client; or NULL */
     bool is_scripted;
     bool stays;         /* the client is not shut down when the jobs have ended */
@@ -355,6 +357,10 @@ bide_coroutine(talk3_act)
     if (self->talk->doubt_at != 0) {
         bide_await(bide_sleep_for(&self->sleep, self->talk->doubt_at));
         bide_http_agent_http2_doubt_(&self->talk->client);
+    }
+    if (self->talk->halt_at != 0) {
+        bide_await(bide_sleep_for(&self->sleep, self->talk->halt_at));
+        self->talk->loop.now += self->talk->halt;
     }
     if (self->talk->drain_at != 0) {
         bide_await(bide_sleep_for(&self->sleep, self->talk->drain_at));

@@ -419,6 +419,28 @@ static void an_answer_at_the_deadline_counts(void **state)
     }
 }
 
+/* Also if the process is halted again, while the client looks for input. */
+static void an_answer_after_two_halts_counts(void **state)
+{
+    (void)state;
+    one.options.ping_after = 10 * SECOND;
+    one.options.ping_timeout = 5 * SECOND;
+    one.halt_at = 15 * SECOND + SECOND / 20; /* the deadline has passed */
+    one.halt = 2 * SECOND;
+    job *job = talk3_job(&one, "/");
+    talk3_step(&one, 0, BYTES(SETTINGS));
+    talk3_step(&one, 1, BYTES(PONG));
+    one.steps[1].pause = 16 * SECOND;
+    talk3_step(&one, 1, BYTES(OK("\5", "\1")));
+    one.steps[2].pause = SECOND;
+    unsigned rounds = rounds_of(200);
+    for (one.seed = 0; one.seed < rounds; one.seed++) {
+        if (talk3_run(&one) != 0 || job->status != 0)
+            fail_msg("seed %llu: the connection ended with %d", (unsigned long long)one.seed, one.run_status);
+        assert_int_equal(one.pings, 1);
+    }
+}
+
 static unsigned answers;
 
 static void note_answer(void *client)
@@ -526,6 +548,7 @@ int main(void)
         talk_test(answers_to_its_pings_are_free),
         talk_test(late_answers_to_its_pings_are_free),
         talk_test(an_answer_at_the_deadline_counts),
+        talk_test(an_answer_after_two_halts_counts),
         talk_test(an_answer_is_reported_if_the_connection_is_usable),
         talk_test(random_frames_end_every_request),
     };

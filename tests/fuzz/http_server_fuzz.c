@@ -57,12 +57,21 @@ static bool converse(struct result *result, const char *input, size_t size)
     return true;
 }
 
+/*
+ * (When a connection ends with an error, responses to the requests before may still be in the server's buffer, which is
+ * dropped. How many are depends on how the requests arrived.)
+ */
+static bool is_same_output(const struct result *one, const struct result *other)
+{
+    size_t size = one->output_size < other->output_size ? one->output_size : other->output_size;
+    return (one->status < 0 || one->output_size == other->output_size) && memcmp(one->output, other->output, size) == 0;
+}
+
 static void require_same(const struct result *one, const struct result *other, const char *how)
 {
     bool is_same = one->status == other->status && one->begun == other->begun && one->read == other->read &&
                    one->body_size == other->body_size && memcmp(one->body, other->body, one->body_size) == 0 &&
-                   memcmp(one->trailer, other->trailer, sizeof one->trailer) == 0 && one->output_size == other->output_size &&
-                   memcmp(one->output, other->output, one->output_size) == 0;
+                   memcmp(one->trailer, other->trailer, sizeof one->trailer) == 0 && is_same_output(one, other);
     if (!is_same)
         fprintf(stderr, "in whole: %d, %u requests, %zu bytes read; %s: %d, %u, %zu\n--\n%.*s\n--\n%.*s\n--\n", one->status, one->begun,
                 one->read, how, other->status, other->begun, other->read, (int)one->output_size, one->output,

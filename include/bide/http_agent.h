@@ -228,7 +228,7 @@ int bide_http_fetch_set_body(bide_http_fetch *fetch, const void *data, size_t si
  * Threads: the loop's. Errors: those of bide_connect_by_name, of bide_tls_connect, of
  * bide_http_client_recv; -EINVAL (it was sent before), -ELOOP (too many redirects), -EPERM (a redirect
  * from "https" to "http"), -ETIMEDOUT (also: a timeout of the agent's options), -EPROTONOSUPPORT (a redirect to
- * "https", without TLS), -EBADMSG (also: a redirect to what is no URL, or has a user), -ECONNREFUSED (also: the proxy refuses the tunnel),
+ * "https", without TLS; or the server requires HTTP/1.1, and the TLS does not allow that), -EBADMSG (also: a redirect to what is no URL, or has a user), -ECONNREFUSED (also: the proxy refuses the tunnel),
  * -EMSGSIZE (also: a URL or the request's head is too long), -ENOMEM; -EINVAL, -EPROTONOSUPPORT, -EMSGSIZE (also: the
  * environment's proxy for this URL is not one; `reason` names the variable). Suspends: if the server has not
  * answered. Cancel-safe: no, the request may have been sent; the connection is closed.
@@ -416,8 +416,10 @@ void bide_http_agent_set_http2(bide_http_agent *agent, const bide_http_agent_htt
  * their own for HTTP/1.1. A request that the server has not processed is sent again, whatever its method, three
  * times at most.
  * A request that the server resets with HTTP_1_1_REQUIRED before a response is sent again by HTTP/1.1, whatever its
- * method. The origin is not asked for HTTP/2 any more then: new requests use connections that offer HTTP/1.1 alone, and
- * the others keep their connection until they end. If the TLS does not allow that protocol, as with a config that
+ * method. As long as the agent remembers the origin (max_origins), it is not asked for HTTP/2 any more then: new requests
+ * use connections that offer HTTP/1.1 alone, and the others keep their connection until they end. These count for
+ * max_connections: if they are as many, the request waits in line until one of them is closed. A coroutine that owns
+ * the requests on all of them closes one first. If the TLS does not allow that protocol, as with a config that
  * offers "h2" alone, such a request ends with -EPROTONOSUPPORT, and other requests go by HTTP/2 as before.
  * A connection is doubted when a request on it reached response_timeout, or was cancelled, after nothing had come for a
  * second, for it or for any other request of the connection; after half of response_timeout if that was reached and is

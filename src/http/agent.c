@@ -18,9 +18,10 @@
  *    that fails or is cancelled anywhere gives it back as not reusable, in `finally` or in bide_http_fetch_close.
  * 3. An origin stays while `users` fetches are between http_fetch_enter and http_fetch_leave. Only origins
  *    without users are removed, and none of their connections is taken then.
- * 4. A request is sent again only if its connection was used before, no byte of a response came, and the method is
- *    idempotent. Each of these tries closes a connection that was idle, and one that is new is not tried
- *    again, so it ends.
+ * 4. A request that may have been processed is sent again only if its connection was used before, no byte of a response
+ *    came, and the method is idempotent. Each of these tries closes a connection that was idle, and one that is new is
+ *    not tried again, so it ends. By HTTP/2, a server may also say that it has not processed a request: at most three
+ *    such refusals, and HTTP_1_1_REQUIRED (11), are followed by another try, whatever the method.
  * 5. `url` changes only when the new URL is complete in `next`. `parsed` points into `url`.
  * 6. A session has its connection from the pool until its coroutine ends, which is started and destroyed
  *    directly, as it outlives requests. Its memory is freed by its coroutine's final_suspend if no fetch uses it

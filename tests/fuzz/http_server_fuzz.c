@@ -57,13 +57,22 @@ static bool converse(struct result *result, const char *input, size_t size)
     return true;
 }
 
+static bool has_too_long_head(const struct result *result)
+{
+    static const char line[] = "HTTP/1.1 431 ";
+    return memmem(result->output, result->output_size, line, sizeof line - 1) != NULL;
+}
+
 /*
  * (When a connection ends with an error, responses to the requests before may still be in the server's buffer, which is
- * dropped. How many are depends on how the requests arrived.)
+ * dropped. How many are depends on how the requests arrived. So does what is found first in a head that is both too long
+ * and bad.)
  */
 static bool is_same_output(const struct result *one, const struct result *other)
 {
     size_t size = one->output_size < other->output_size ? one->output_size : other->output_size;
+    if (one->status < 0 && has_too_long_head(one) != has_too_long_head(other))
+        return true;
     return (one->status < 0 || one->output_size == other->output_size) && memcmp(one->output, other->output, size) == 0;
 }
 

@@ -219,10 +219,12 @@ def test_large_collections_give_others_their_turn():
 
 def test_a_large_collection_is_of_one_moment():
     """Numbers are added at one end and removed at the other, in one step. So a reply of two moments would lack some, or have too many."""
-    count, changes = 9000, 100
+    count, changes = 30000, 20
     with Server() as server:
         client, other = server.client(), server.client()
-        changed = 0
+        for key in ("t", "u"):
+            assert other.call("SADD", key, *range(9000)) == 9000
+        between = 0
         for words in LISTINGS:
             for first in range(2):
                 other.call("DEL", "s", "h")
@@ -230,16 +232,17 @@ def test_a_large_collection_is_of_one_moment():
                 moves = b""
                 for i in range(changes if first == 0 else 1):
                     moves += encoded("MULTI") + encoded("SREM", "s", i) + encoded("SADD", "s", count + i) + encoded("HDEL", "h", i)
-                    moves += encoded("HSET", "h", count + i, count + i) + encoded("EXEC")
+                    moves += encoded("HSET", "h", count + i, count + i) + encoded("EXEC") + encoded("SINTERCARD", 2, "t", "u")
                 with held(server.process):
                     client.send(encoded(*words))
                     other.send(moves)
                 reply = members_of(words, client.read())
                 assert reply == list(range(reply[0], reply[0] + count)), (words, reply[0])
-                changed += reply[0] > 0
-                for _ in range(6 * moves.count(b"EXEC")):
+                between += 0 < reply[0] < changes and first == 0
+                for _ in range(7 * moves.count(b"EXEC")):
                     assert not isinstance(other.read(), Error)
-        assert changed > 0 # (some have been listed anew)
+        # (each SINTERCARD ends a turn, and so does each slice of a listing: some have begun before a change and ended behind it)
+        assert between > 0
         # the key may be gone meanwhile, or another
         wrong = Error("WRONGTYPE Operation against a key holding the wrong kind of value")
         for words in LISTINGS:

@@ -225,6 +225,7 @@ static int print_info(const struct kv *kv, char *text, size_t size)
         "process_id:%ld\r\ntcp_port:%u\r\nuptime_in_seconds:%lld\r\n\r\n"
         "# Clients\r\nconnected_clients:%zu\r\nmaxclients:%zu\r\n"
         "blocked_clients:%zu\r\ntotal_watched_keys:%zu\r\n\r\n"
+        "# Memory\r\nlazyfree_pending_objects:%llu\r\n\r\n"
         "# Persistence\r\nloading:0\r\nrdb_changes_since_last_save:%llu\r\n"
         "rdb_bgsave_in_progress:%d\r\nrdb_last_save_time:%lld\r\nrdb_last_bgsave_status:%s\r\n"
         "aof_enabled:%d\r\naof_last_write_status:%s\r\naof_rewrite_in_progress:%d\r\naof_current_"
@@ -241,9 +242,9 @@ static int print_info(const struct kv *kv, char *text, size_t size)
         BIDE_VERSION_TEXT, back_end.name, (long)getpid(), kv->options.port,
         (long long)(keys->now - kv->started) / 1000, kv->client_count - kv->killed_clients,
         kv->options.clients, kv->waiting.clients, kv->watching.keys.count,
-        (unsigned long long)kv->changes, kv->is_saving, (long long)kv->last_save / 1000,
-        kv->save_status == 0 ? "ok" : "err", kv->journal.is_on, !kv->journal.is_full ? "ok" : "err",
-        kv->journal.is_rewriting, (long long)kv->journal.size,
+        (unsigned long long)keyspace_unfreed(keys), (unsigned long long)kv->changes, kv->is_saving,
+        (long long)kv->last_save / 1000, kv->save_status == 0 ? "ok" : "err", kv->journal.is_on,
+        !kv->journal.is_full ? "ok" : "err", kv->journal.is_rewriting, (long long)kv->journal.size,
         (unsigned long long)kv->journal.groups, (unsigned long long)kv->journal.syncs,
         (unsigned long long)kv->connections, (unsigned long long)kv->commands,
         (unsigned long long)keys->expirations, (unsigned long long)keys->hits,

@@ -72,6 +72,7 @@ struct client {
     unsigned protocol;     /* version of RESP: 2, or 3 after HELLO 3 */
     bool is_authenticated; /* or there is no password */
     size_t work;           /* since others had their turn */
+    uint64_t owed;         /* of what it has discarded, to be freed before its next request */
     bool is_killed;        /* by CLIENT KILL: it no longer counts */
     bool is_closing;       /* disconnect when `out` has been sent */
     bool is_broken;        /* disconnect at once: no memory for a reply, or too slow */

@@ -461,13 +461,49 @@ static void reply_protocol_error(struct client *client)
     client->is_closing = true;
 }
 
+void client_owe(struct client *client)
+{
+    struct kv *kv = client->kv;
+    client->owed += kv->keys.discarded - kv->charged;
+    kv->charged = kv->keys.discarded;
+}
+
+size_t client_free_owed(struct client *client, uint64_t steps)
+{
+    struct keyspace *keys = &client->kv->keys;
+    size_t taken = 0;
+    while (client->owed > 0 && taken < steps) {
+        uint64_t freed = keys->freed, left = steps - taken;
+        taken += keyspace_free_some(keys, (size_t)(client->owed < left ? client->owed : left));
+        client_owe(client); /* (the values of flushed keys) */
+        freed = keys->freed - freed;
+        client->owed -= freed < client->owed ? freed : client->owed;
+        if (client->owed > keyspace_unfreed(keys)) /* (others have freed some) */
+            client->owed = keyspace_unfreed(keys);
+    }
+    return taken;
+}
+
+/* Frees what earlier requests of the client have discarded. Returns false if others are to have their turn before the rest. */
+static bool free_before_request(struct client *client)
+{
+    size_t left = client->work < CLIENT_MAX_WORK ? CLIENT_MAX_WORK - client->work : 0;
+    size_t taken = client_free_owed(client, left);
+    client->kv->work += taken;
+    client->work += taken;
+    return client->owed == 0;
+}
+
 bool client_run(struct client *client)
 {
     struct kv *kv = client->kv;
-    uint64_t begun = kv->work;
     bool had_subscribed = client->has_subscribed;
     kv_update_clock(kv);
+    kv->charged = kv->keys.discarded;
     while (!client->is_closing && !client->is_broken) {
+        if (!free_before_request(client))
+            return true;
+        uint64_t begun = kv->work;
         if (buffer_used(&client->in) == 0)
             return false;
         switch (next_request(client)) {
@@ -481,7 +517,7 @@ bool client_run(struct client *client)
         }
         command_run(client);
         client->work += kv->work - begun;
-        begun = kv->work;
+        client_owe(client);
         if (client->control == CONTROL_REPEAT || client->control == CONTROL_WAIT)
             return true;
         client_end_request(client);

@@ -7,7 +7,8 @@
 #include <errno.h>
 
 enum {
-    MAX_KEYS = 256, /* removed at a time */
+    MAX_KEYS = 256,        /* removed at a time */
+    FREED_AT_A_TIME = 512, /* keys and elements */
     MAX_PENDING_BYTES =
         1 << 20 /* of records; no more keys are removed while more wait to be written */
 };
@@ -47,7 +48,7 @@ async int expire_keys(struct kv *kv)
 async int free_flushed_keys(struct kv *kv)
 {
     for (;;) {
-        if (keyspace_free_flushed(&kv->keys))
+        if (keyspace_free_some(&kv->keys, FREED_AT_A_TIME) > 0)
             try await bide_sleep_for(TASKS_PAUSE);
         else
             try await bide_single_consumer_auto_event_wait(&kv->flushed);

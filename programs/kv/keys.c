@@ -239,6 +239,9 @@ static bool copy_value(struct client *client, bool moves)
     if (bytes_equal(from, to))
         return true;
     bool was_there = keyspace_find(&kv->keys, to) != NULL;
+    struct entry **source = keyspace_find(&kv->keys, from);
+    if (!moves && source != NULL && (*source)->type != VALUE_STRING)
+        kv->work += collection_count(entry_collection(*source));
     if (keyspace_copy(&kv->keys, from, to, moves)) {
         kv_log_copy(kv, from, to, moves);
         return true;

@@ -22,13 +22,14 @@ void keyspace_init(struct keyspace *keyspace, const uint64_t key[2])
 
 void keyspace_free(struct keyspace *keyspace)
 {
-    while (keyspace_free_flushed(keyspace))
+    while (keyspace_free_some(keyspace, SLICE_BUCKETS) > 0)
         continue;
     bide_assert(keyspace->flushed == NULL && keyspace->snapshot_to == NULL);
     while (!table_free_some(&keyspace->keys.table, SLICE_BUCKETS))
         continue;
-    while (keyspace_free_flushed(keyspace))
+    while (keyspace_free_some(keyspace, SLICE_BUCKETS) > 0)
         continue;
+    bide_assert(keyspace_unfreed(keyspace) == 0);
     free(keyspace->keys.expiries);
 }
 
@@ -153,6 +154,7 @@ void keyspace_discard(struct keyspace *keyspace, struct collection *collection)
 {
     collection->next = keyspace->removed;
     keyspace->removed = collection;
+    keyspace->discarded += 1 + collection_count(collection);
     if (keyspace->keys_flushed != NULL)
         keyspace->keys_flushed(keyspace);
 }
@@ -332,6 +334,7 @@ void keyspace_remove_all(struct keyspace *keyspace)
     *flushed = keyspace->keys;
     flushed->table.argument = flushed;
     flushed->next = keyspace->flushed;
+    keyspace->discarded += flushed->table.count;
     flushed->snapshot = keyspace->snapshot_to != NULL ? keyspace->snapshot : 0;
     keyspace->flushed = flushed;
     table_init(&keyspace->keys.table, flushed->table.key);
@@ -345,22 +348,46 @@ void keyspace_remove_all(struct keyspace *keyspace)
         keyspace->keys_flushed(keyspace);
 }
 
-bool keyspace_free_flushed(struct keyspace *keyspace)
+/* Frees some elements of a removed collection. Returns the steps. */
+static size_t free_removed(struct keyspace *keyspace, size_t steps)
+{
+    struct collection *removed = keyspace->removed, *next = removed->next;
+    size_t count = collection_count(removed);
+    if (collection_free_some(removed, steps)) {
+        keyspace->removed = next;
+        keyspace->freed += count + 1;
+        return count + 1;
+    }
+    count -= collection_count(removed);
+    keyspace->freed += count;
+    return count > steps ? count : steps;
+}
+
+/* Frees some flushed keys, whose collections are discarded. Returns the steps. */
+static size_t free_flushed(struct keyspace *keyspace, size_t steps)
 {
     struct keys *flushed = keyspace->flushed;
-    struct collection *removed = keyspace->removed;
-    if (removed != NULL) {
-        struct collection *next = removed->next;
-        if (collection_free_some(removed, SLICE_BUCKETS))
-            keyspace->removed = next;
-        return keyspace->removed != NULL || flushed != NULL;
+    size_t count = flushed->table.count;
+    bool is_last = table_free_some(&flushed->table, steps);
+    count -= flushed->table.count;
+    keyspace->freed += count;
+    if (!is_last)
+        return count > steps ? count : steps;
+    keyspace->flushed = flushed->next;
+    free(flushed->expiries);
+    free(flushed);
+    return count + 1;
+}
+
+size_t keyspace_free_some(struct keyspace *keyspace, size_t steps)
+{
+    size_t taken = 0;
+    while (taken < steps && (keyspace->removed != NULL || keyspace->flushed != NULL)) {
+        size_t slice = steps - taken < SLICE_BUCKETS ? steps - taken : SLICE_BUCKETS;
+        taken += keyspace->removed != NULL ? free_removed(keyspace, slice)
+                                           : free_flushed(keyspace, slice);
     }
-    if (flushed != NULL && table_free_some(&flushed->table, SLICE_BUCKETS)) {
-        keyspace->flushed = flushed->next;
-        free(flushed->expiries);
-        free(flushed);
-    }
-    return keyspace->flushed != NULL || keyspace->removed != NULL;
+    return taken;
 }
 
 bool keyspace_expire(struct keyspace *keyspace, size_t max_keys)
@@ -451,7 +478,7 @@ int keyspace_snapshot_slice(struct keyspace *keyspace, size_t size)
     while (keyspace->flushed != NULL) {
         if (buffer_used(keyspace->snapshot_to) >= size || ++visited > SLICE_BUCKETS)
             return keyspace->snapshot_error;
-        keyspace_free_flushed(keyspace);
+        keyspace_free_some(keyspace, SLICE_BUCKETS);
     }
     return keyspace->snapshot_error < 0 ? keyspace->snapshot_error : 1;
 }

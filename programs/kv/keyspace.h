@@ -12,7 +12,7 @@
  * time. So each key is copied once at most, and no single step blocks the loop for long.
  *
  * Removing all keys starts with an empty table; the old table is freed a slice at a time, and so is
- * a collection whose key is removed.
+ * a collection whose key is removed. How much is to be freed is counted, so whoever discards can free as much.
  *
  * A value is a string, whose bytes are in the entry, or a collection (collection.h), to which the
  * entry has a pointer. No collection is empty. A snapshot writes a key in one step.
@@ -40,6 +40,7 @@ struct keyspace {
     struct keys keys;
     struct keys *flushed;       /* to be freed, the newest first */
     struct collection *removed; /* to be freed */
+    uint64_t discarded, freed;  /* keys, collections and elements: to be freed later, and freed */
     uint64_t versions;          /* of collections: the last one; no two have the same */
     int64_t now;                /* milliseconds since 1970; set by the caller */
     bool is_loading;            /* nothing expires: the records also remove the keys that expired */
@@ -88,7 +89,7 @@ struct collection *keyspace_change(struct keyspace *keyspace, struct bytes key,
  */
 bool keyspace_assign(struct keyspace *keyspace, struct bytes key, struct collection *collection);
 
-/* Leaves a collection that belongs to no key to keyspace_free_flushed. */
+/* Leaves a collection that belongs to no key to keyspace_free_some. */
 void keyspace_discard(struct keyspace *keyspace, struct collection *collection);
 
 /* Must be called after elements were removed: removes the key if none is left. */
@@ -132,8 +133,18 @@ void keyspace_before_change(struct keyspace *keyspace, struct entry *entry);
 int64_t keyspace_next_expiry(const struct keyspace *keyspace);
 /* Removes expired keys, `max_keys` at most. Returns true if more are left. */
 bool keyspace_expire(struct keyspace *keyspace, size_t max_keys);
-/* Frees some of the flushed keys. Returns true if more are left. */
-bool keyspace_free_flushed(struct keyspace *keyspace);
+
+/* Flushed keys, and collections that were removed, and the elements of these: how many are to be freed. */
+static inline uint64_t keyspace_unfreed(const struct keyspace *keyspace)
+{
+    return keyspace->discarded - keyspace->freed;
+}
+
+/*
+ * Frees some of these. Stops behind `steps` elements or empty buckets; fewer if no more is left. Returns how many steps
+ * it took, which may be some more.
+ */
+size_t keyspace_free_some(struct keyspace *keyspace, size_t steps);
 
 /*
  * A snapshot. Records of keys are appended to *to, also between the slices; the caller takes them

@@ -29,6 +29,7 @@ struct kv {
     uint64_t last_id, commands, connections, draws;
     uint64_t work;        /* of all commands, in the unit of CLIENT_MAX_WORK */
     uint64_t turns_ended; /* since the work was CLIENT_MAX_WORK */
+    uint64_t charged;     /* of keys.discarded: what a client owes, has freed, or has not caused */
     int64_t started;      /* milliseconds since 1970 */
     bool is_stopping;
     bide_single_consumer_auto_event stop; /* a client has requested a shutdown */
@@ -140,6 +141,15 @@ static inline void kv_log_flush(struct kv *kv)
 }
 
 /* ---- Requests ---- */
+
+/* Adds what has been discarded since kv->charged to what the client owes. */
+void client_owe(struct client *client);
+
+/*
+ * Frees what the client owes, in `steps` steps or a few more. What it owes is 0 then if all is freed. Returns how many
+ * steps it took.
+ */
+size_t client_free_owed(struct client *client, uint64_t steps);
 
 /* Runs the client's request, or queues it in a transaction, and appends the reply to client->out. */
 void command_run(struct client *client);

@@ -249,7 +249,7 @@ static int replay_group(struct keyspace *keys, struct request *request, char *da
             status = replay_record(keys, request, data + at);
         ++*records;
     }
-    while (keys != NULL && keyspace_free_flushed(keys))
+    while (keys != NULL && keyspace_free_some(keys, SIZE_MAX) > 0)
         continue;
     return status;
 }

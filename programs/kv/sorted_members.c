@@ -85,18 +85,25 @@ static void add_members(struct client *client, const struct addition *addition)
         reply_double(client, score);
 }
 
-/* Checks the scores and the key. Returns false after an error reply. */
-static bool check_addition(struct client *client, const struct addition *addition)
+/* Checks the scores and the key, and adds the members unless XX is given and there is no such key. */
+static void run_addition(struct client *client, const struct addition *addition)
 {
     struct entry *entry;
     double score;
     for (size_t i = addition->first; i < client->request.count; i += 2) {
         if (!score_read(client_argument(client, i), &score)) {
             REPLY(client, "-ERR value is not a valid float");
-            return false;
+            return;
         }
     }
-    return find_sorted_set(client, 1, &entry);
+    if (!find_sorted_set(client, 1, &entry))
+        return;
+    if (entry != NULL || !addition->if_there)
+        add_members(client, addition);
+    else if (addition->increments)
+        reply_nothing(client);
+    else
+        reply_number(client, 0);
 }
 
 /* Parses the options of ZADD. Returns false after an error reply. */
@@ -139,16 +146,15 @@ static bool read_addition(struct client *client, struct addition *addition)
 void command_zadd(struct client *client)
 {
     struct addition addition = {.first = 0};
-    if (read_addition(client, &addition) && check_addition(client, &addition))
-        add_members(client, &addition);
+    if (read_addition(client, &addition))
+        run_addition(client, &addition);
 }
 
 /* ZINCRBY key number member */
 void command_zincrby(struct client *client)
 {
     const struct addition addition = {.increments = true, .first = 2};
-    if (check_addition(client, &addition))
-        add_members(client, &addition);
+    run_addition(client, &addition);
 }
 
 /* ---- Removing ---- */

@@ -522,5 +522,44 @@ def test_sorted_sets_are_bounded():
         assert client.call("ZREMRANGEBYRANK", "z", 0, -2) == 12999 and client.call("DEL", "z", "t", "u") == 3
 
 
+def test_discarded_values_do_not_add_up():
+    """A client has its next request run when what the one before has discarded is freed; in a transaction it is freed between requests."""
+    count = 12000
+    with Server("--reply", 1024) as server:
+        client = server.client()
+
+        def pending(replies):
+            """The numbers that the replies of INFO have."""
+            return [int(reply.split(b"lazyfree_pending_objects:")[1].split()[0]) for reply in replies
+                    if isinstance(reply, bytes) and b"lazyfree" in reply]
+
+        for i in range(0, count, 2000):
+            client.call("ZADD", "z", *[word for j in range(i, i + 2000) for word in (j, f"{j:0100}")])
+        for words in ("ZUNION 1 z", "ZINTER 2 z z", "ZDIFF 2 z none", "ZUNIONSTORE t 1 z", "ZINTERSTORE t 2 z z", "ZDIFFSTORE t 1 z", "ZRANGESTORE t z 0 -1",
+                      "COPY z t REPLACE", "SUNIONSTORE u s", "ZUNIONSTORE v 1 z", "DEL v"):
+            client.send(encoded("SADD", "s", *range(5000)) + encoded("ZUNIONSTORE", "v", 1, "z") + (encoded(*words.split()) + encoded("INFO")) * 10)
+            assert pending(client.read() for _ in range(22)) == [0] * 10, words
+        for words in ("ZUNION 1 z", "ZUNIONSTORE t 1 z", "ZRANGESTORE t z 0 -1", "COPY z t REPLACE"):
+            client.send(encoded("MULTI") + (encoded(*words.split()) + encoded("INFO")) * 10 + encoded("EXEC"))
+            for _ in range(21):
+                client.read()
+            numbers = pending(client.read())
+            assert len(numbers) == 10 and max(numbers) <= 1, (words, numbers)
+        # of a key that was there before, the rest is freed when the transaction has ended
+        client.send(encoded("MULTI") + encoded("DEL", "z") + encoded("INFO") + encoded("EXEC") + encoded("INFO"))
+        for _ in range(3):
+            client.read()
+        assert 0 < pending(client.read())[0] <= count and pending([client.read()]) == [0]
+        # collections of few elements
+        for words in (("ZADD k 1 a", "ZPOPMIN k"), ("RPUSH k a", "LPOP k"), ("ZADD none XX 1 a", "ZADD none XX INCR 1 a")):
+            client.send(b"".join(encoded(*word.split()) for word in words) * 2000 + encoded("INFO"))
+            assert pending(client.read() for _ in range(4001))[-1] == 0, words
+        # all keys, and their values
+        client.call("SADD", "s", *range(5000))
+        client.call("MSET", *range(20000))
+        client.send(encoded("FLUSHALL") + encoded("INFO"))
+        assert client.read() == "OK" and pending([client.read()]) == [0]
+
+
 if __name__ == "__main__":
     run([value for name, value in list(globals().items()) if name.startswith("test_")])

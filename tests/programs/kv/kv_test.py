@@ -249,14 +249,14 @@ def test_sections_of_info():
     with Server() as server:
         client = server.client()
         names = [line[2:] for line in client.call("INFO").decode().split("\r\n") if line.startswith("# ")]
-        assert names == ["Server", "Clients", "Persistence", "Stats", "Replication", "Keyspace"]
+        assert names == ["Server", "Clients", "Memory", "Persistence", "Stats", "Replication", "Keyspace"]
         for name in names:
             text = client.call("INFO", name.lower()).decode()
             assert text.startswith(f"# {name}\r\n") and text.count("#") == 1, text
         assert client.call("INFO", "keyspace", "CLIENTS").decode().count("#") == 2
         assert client.call("INFO", "none") == b""
         for words in (("all",), ("default",), ("everything",), ("none", "ALL")):
-            assert client.call("INFO", *words).count(b"#") == 6
+            assert client.call("INFO", *words).count(b"#") == 7
 
 
 def test_binary_keys_and_values():

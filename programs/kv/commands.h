@@ -125,10 +125,10 @@ void reply_drawn(struct client *client, struct table *table, bool has_count, int
                  bool has_values, reply_drawn_function *reply);
 
 /*
- * Parses the count of HRANDFIELD and SRANDMEMBER, which is negative if an element may be there twice.
- * The absolute value is `max` at most. Returns false after an error reply.
+ * Parses the count of HRANDFIELD and its like, argument 2, which is negative if an element may be there twice. Argument
+ * 3, if there is one, must be the option. Returns false after an error reply.
  */
-bool argument_draws(struct client *client, size_t i, int64_t max, int64_t *count);
+bool argument_draws(struct client *client, const char *option, int64_t *count);
 
 /* ---- Fractions, in strings.c ---- */
 

@@ -296,11 +296,9 @@ void command_hrandfield(struct client *client)
     struct entry *hash;
     bool has_count = client->request.count > 2, has_values = client->request.count == 4;
     int64_t count = 1;
-    if (client->request.count > 4 ||
-        (has_values && !bytes_are(client_argument(client, 3), "WITHVALUES")))
+    if (client->request.count > 4)
         reply_syntax_error(client);
-    else if ((!has_count ||
-              argument_draws(client, 2, has_values ? INT64_MAX / 2 : INT64_MAX, &count)) &&
+    else if ((!has_count || argument_draws(client, "WITHVALUES", &count)) &&
              find_hash(client, &hash))
         reply_drawn(client, hash != NULL ? &entry_collection(hash)->fields : NULL, has_count, count,
                     has_values, reply_drawn_field);

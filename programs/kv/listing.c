@@ -21,7 +21,8 @@ struct listed {
 /* True if it can only end with an error: it is too large, or memory is exhausted. */
 static bool has_listing_failed(const struct client *client)
 {
-    return client->is_broken || buffer_used(&client->listing.names) > client->kv->options.reply;
+    return client->is_broken || buffer_used(&client->out) + buffer_used(&client->listing.names) >
+                                    client->kv->options.reply + CLIENT_MAX_REPLIES;
 }
 
 static void list_bytes(struct client *client, struct bytes bytes)

@@ -132,6 +132,13 @@ static int replay_scores(struct collection *set, struct bytes name, const struct
     } else if (bytes_are(name, "ZREM")) {
         for (size_t i = 2; i < request->count; i++)
             sorted_set_remove(set, record_word(request, data, i));
+    } else if (bytes_are(name, "ZREMRANGEBYRANK") && request->count == 4) {
+        int64_t first, last;
+        if (!number_read(record_word(request, data, 2), &first) ||
+            !number_read(record_word(request, data, 3), &last) || first < 0 || last < first ||
+            (uint64_t)last >= collection_count(set))
+            return -EBADMSG;
+        sorted_set_remove_range(set, (size_t)first, (size_t)(last - first) + 1);
     } else {
         return 1;
     }

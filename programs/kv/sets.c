@@ -246,14 +246,20 @@ void command_sintercard(struct client *client)
 
 /* ---- Drawing ---- */
 
-bool argument_draws(struct client *client, size_t i, int64_t max, int64_t *count)
+bool argument_draws(struct client *client, const char *option, int64_t *count)
 {
-    if (!argument_number(client, i, count))
+    const int64_t max = INT64_MAX;
+    if (!argument_number(client, 2, count))
         return false;
-    if (*count >= -max && *count <= max)
+    if (*count < -max)
+        reply_error(client, "-ERR value is out of range, value must between %lld and %lld",
+                    (long long)-max, (long long)max);
+    else if (client->request.count > 3 && !bytes_are(client_argument(client, 3), option))
+        reply_syntax_error(client);
+    else if (client->request.count > 3 && (*count < -max / 2 || *count > max / 2))
+        REPLY(client, "-ERR value is out of range");
+    else
         return true;
-    reply_error(client, "-ERR value is out of range, value must between %lld and %lld",
-                (long long)-max, (long long)max);
     return false;
 }
 
@@ -397,8 +403,7 @@ void command_srandmember(struct client *client)
     int64_t count = 1;
     if (client->request.count > 3)
         reply_syntax_error(client);
-    else if ((!has_count || argument_draws(client, 2, INT64_MAX, &count)) &&
-             find_set(client, 1, &set))
+    else if ((!has_count || argument_draws(client, "", &count)) && find_set(client, 1, &set))
         reply_drawn(client, set != NULL ? &entry_collection(set)->fields : NULL, has_count, count,
                     false, reply_drawn_member);
 }

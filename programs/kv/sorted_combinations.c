@@ -100,9 +100,9 @@ static bool find_sources(struct client *client, size_t i, const char *name,
         reply_syntax_error(client);
         return false;
     }
-    return read_combination_options(client, i + 1 + (size_t)keys, (size_t)keys, combination,
-                                    options) &&
-           combination_find(combination, i + 1, (size_t)keys);
+    return combination_find(combination, i + 1, (size_t)keys) &&
+           read_combination_options(client, i + 1 + (size_t)keys, (size_t)keys, combination,
+                                    options);
 }
 
 /* Replies with all members of the result in their order. */

@@ -182,7 +182,7 @@ void command_zrem(struct client *client)
 void sorted_remove_range(struct client *client, struct bytes key, size_t first, size_t count)
 {
     struct kv *kv = client->kv;
-    struct bytes words[RECORD_WORDS] = {bytes_of("ZREM"), key};
+    char texts[2][NUMBER_SIZE];
     bool is_new;
     if (count == 0)
         return;
@@ -193,17 +193,12 @@ void sorted_remove_range(struct client *client, struct bytes key, size_t first, 
         kv_log_delete(kv, key);
         return;
     }
-    while (count > 0) {
-        const struct sorted_node *node = sorted_set_at(set, first);
-        size_t used = 2;
-        for (; count > 0 && used < RECORD_WORDS; count--) {
-            words[used++] = entry_key(node->entry);
-            node = sorted_set_next(node, false);
-        }
-        kv_log_words(kv, words, used);
-        for (size_t i = 2; i < used; i++)
-            sorted_set_remove(set, words[i]);
-    }
+    const struct bytes words[] = {bytes_of("ZREMRANGEBYRANK"),
+                                  key,
+                                  {texts[0], number_print(texts[0], (int64_t)first)},
+                                  {texts[1], number_print(texts[1], (int64_t)(first + count - 1))}};
+    kv_log_words(kv, words, 4);
+    sorted_set_remove_range(set, first, count);
 }
 
 /* ---- Scores and ranks ---- */
@@ -240,9 +235,11 @@ void command_zmscore(struct client *client)
     struct entry *set;
     if (!find_sorted_set(client, 1, &set))
         return;
+    size_t begin = buffer_used(&client->out);
     reply_array(client, client->request.count - 2);
-    for (size_t i = 2; i < client->request.count; i++)
+    for (size_t i = 2; i < client->request.count && !client_refuses_reply(client); i++)
         reply_score(client, node_of(set, client_argument(client, i)));
+    finish_counted(client, begin);
 }
 
 static void reply_rank(struct client *client, bool backward)
@@ -296,11 +293,9 @@ void command_zrandmember(struct client *client)
     struct entry *set;
     bool has_count = client->request.count > 2, has_scores = client->request.count == 4;
     int64_t count = 1;
-    if (client->request.count > 4 ||
-        (has_scores && !bytes_are(client_argument(client, 3), "WITHSCORES")))
+    if (client->request.count > 4)
         reply_syntax_error(client);
-    else if ((!has_count ||
-              argument_draws(client, 2, has_scores ? INT64_MAX / 2 : INT64_MAX, &count)) &&
+    else if ((!has_count || argument_draws(client, "WITHSCORES", &count)) &&
              find_sorted_set(client, 1, &set))
         reply_drawn(client, set != NULL ? &entry_collection(set)->fields : NULL, has_count, count,
                     has_scores, reply_drawn_member);

@@ -21,7 +21,10 @@ static void start_pop(struct client *client, struct bytes key, size_t count, enu
         reply_array(client, form == FLAT ? 2 * count : count);
 }
 
-/* Replies with members at an end of the key's set, which is there, and removes these. */
+/*
+ * Replies with members at an end of the key's set, which is there, and removes these. One alone has no limit, as with
+ * LPOP: it could never be popped.
+ */
 static void pop_members(struct client *client, struct bytes key, enum end end, int64_t count,
                         enum form form)
 {
@@ -37,14 +40,14 @@ static void pop_members(struct client *client, struct bytes key, enum end end, i
                                                   SCORE_SIZE + 3 * BULK_EXTRA))
         return;
     start_pop(client, key, popped, form);
-    for (size_t i = 0; i < popped && !client_refuses_reply(client); i++) {
+    for (size_t i = 0; i < popped && (popped == 1 || !client_refuses_reply(client)); i++) {
         if (form == PAIRS || form == KEY_AND_PAIRS)
             reply_array(client, 2);
         reply_bulk(client, entry_key(node->entry));
         reply_double(client, node->score);
         node = sorted_set_next(node, end == LAST);
     }
-    if (finish_counted(client, begin))
+    if (popped == 1 || finish_counted(client, begin))
         sorted_remove_range(client, key, end == FIRST ? 0 : all - popped, popped);
 }
 

@@ -32,7 +32,7 @@ struct range {
 static bool read_score_bound(struct bytes text, struct score_bound *bound)
 {
     bound->is_excluded = text.size > 0 && text.data[0] == '(';
-    return score_read(
+    return score_read_bound(
         (struct bytes){text.data + bound->is_excluded, text.size - bound->is_excluded},
         &bound->score);
 }

@@ -74,7 +74,7 @@ static void insert_node(struct collection *set, struct sorted_node *node)
     node->parent = parent;
     node->left = node->right = NULL;
     node->count = 1;
-    while (node->parent != NULL && node->entry->hash < node->parent->entry->hash)
+    while (node->parent != NULL && node->priority < node->parent->priority)
         rotate_up(set, node);
 }
 
@@ -83,7 +83,7 @@ static void remove_node(struct collection *set, struct sorted_node *node)
 {
     while (node->left != NULL || node->right != NULL) {
         bool is_left = node->right == NULL ||
-                       (node->left != NULL && node->left->entry->hash <= node->right->entry->hash);
+                       (node->left != NULL && node->left->priority <= node->right->priority);
         rotate_up(set, is_left ? node->left : node->right);
     }
     *link_of(set, node) = NULL;
@@ -112,8 +112,9 @@ int sorted_set_put(struct collection *set, struct bytes member, double score)
         return 0;
     }
     node = malloc(sizeof *node);
+    uint64_t hash = bytes_hash(member, table->key);
     struct entry *entry =
-        node != NULL ? table_add(table, member, table_hash(table, member), sizeof node) : NULL;
+        node != NULL ? table_add(table, member, (uint32_t)hash, sizeof node) : NULL;
     if (entry == NULL) {
         free(node);
         return -ENOMEM;
@@ -122,6 +123,7 @@ int sorted_set_put(struct collection *set, struct bytes member, double score)
     entry->value_size = sizeof node;
     node->entry = entry;
     node->score = score;
+    node->priority = (uint32_t)(hash >> 32);
     insert_node(set, node);
     return 1;
 }
@@ -134,6 +136,16 @@ bool sorted_set_remove(struct collection *set, struct bytes member)
     remove_node(set, node);
     free(node);
     return hash_delete(set, member);
+}
+
+void sorted_set_remove_range(struct collection *set, size_t first, size_t count)
+{
+    const struct sorted_node *next = count > 0 ? sorted_set_at(set, first) : NULL;
+    for (; count > 0; count--) {
+        struct bytes member = entry_key(next->entry);
+        next = sorted_set_next(next, false);
+        sorted_set_remove(set, member);
+    }
 }
 
 /* ---- Ranks ---- */
@@ -201,17 +213,24 @@ size_t sorted_set_rank_of_member(const struct collection *set, struct bytes memb
 
 /* ---- Scores as texts ---- */
 
-bool score_read(struct bytes text, double *score)
+/* Sets errno to ERANGE if the number is too large or too small. */
+bool score_read_bound(struct bytes text, double *score)
 {
     char copy[512], *end;
-    if (text.size == 0 || text.size >= sizeof copy || isspace((unsigned char)text.data[0]))
+    if (text.size >= sizeof copy)
         return false;
     memcpy(copy, text.data, text.size);
     copy[text.size] = '\0';
     errno = 0;
     *score = strtod(copy, &end);
-    bool is_out_of_range = errno == ERANGE && (isinf(*score) || *score == 0);
-    return end == copy + text.size && !is_out_of_range && !isnan(*score);
+    return (end == copy + text.size || text.size == 0) && !isnan(*score);
+}
+
+bool score_read(struct bytes text, double *score)
+{
+    if (text.size == 0 || isspace((unsigned char)text.data[0]) || !score_read_bound(text, score))
+        return false;
+    return errno != ERANGE || (!isinf(*score) && *score != 0);
 }
 
 size_t score_print(char text[SCORE_SIZE], double score)

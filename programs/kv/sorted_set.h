@@ -6,9 +6,9 @@
  * set, and each node counts its subtree. So a member is found by its name in one step, and by its rank, or at an end
  * of a range, in as many steps as the tree is deep.
  *
- * The tree is a treap: no node has a smaller priority than its parent. The priority is the hash of the member, whose key
- * no client knows. So the tree is as deep as one with nodes in random order, whatever clients add: on average less than three
- * times the logarithm.
+ * The tree is a treap: no node has a smaller priority than its parent. The priority is the upper half of the member's hash, whose
+ * key no client knows. The lower half chooses the bucket, whose order SCAN shows; the upper half shows nowhere but in the time
+ * that commands take. So the tree is as deep as one with nodes in random order: on average less than three times the logarithm.
  *
  * A node keeps its address until the member is removed. No score is NaN.
  */
@@ -22,6 +22,7 @@ struct sorted_node {
     struct entry *entry;
     double score;
     size_t count; /* nodes of the subtree */
+    uint32_t priority;
 };
 
 /* For collection_create: frees the node of an entry that is freed with the table. */
@@ -48,6 +49,9 @@ int sorted_set_put(struct collection *set, struct bytes member, double score);
 /* Returns false if there is no such member. `member` may be in the set's memory. */
 bool sorted_set_remove(struct collection *set, struct bytes member);
 
+/* Removes `count` members from that rank on, which are there. */
+void sorted_set_remove_range(struct collection *set, size_t first, size_t count);
+
 /* The number of members before this one. */
 size_t sorted_set_rank(const struct sorted_node *node);
 
@@ -69,6 +73,12 @@ enum { SCORE_SIZE = 32 };
 
 /* Parses the whole text as a number or an infinity. Returns false if it is none, or out of range. */
 bool score_read(struct bytes text, double *score);
+
+/*
+ * Parses a bound of a range, as redis does: with strtod alone. So a number that is too large is an infinity, spaces may
+ * be before it, and no text is 0. Returns false if it is NaN, or there is text behind it.
+ */
+bool score_read_bound(struct bytes text, double *score);
 
 /* Prints a score so that score_read has the same again. Returns the size. */
 size_t score_print(char text[SCORE_SIZE], double score);

@@ -74,7 +74,7 @@ static size_t check_tree(const struct sorted_node *node, const struct sorted_nod
     if (node == NULL)
         return 0;
     assert_ptr_equal(node->parent, parent);
-    assert_true(parent == NULL || parent->entry->hash <= node->entry->hash);
+    assert_true(parent == NULL || parent->priority <= node->priority);
     size_t left = check_tree(node->left, node), right = check_tree(node->right, node);
     size_t count = 1 + (node->left != NULL ? node->left->count : 0) +
                    (node->right != NULL ? node->right->count : 0);

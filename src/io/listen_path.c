@@ -28,8 +28,8 @@
 
 enum { LISTEN_PATH_WAITS = 200, LISTEN_PATH_PAUSE = 10000000 }; /* 3 */
 
-BIDE_STATIC_ASSERT(sizeof((bide_listen_path *)0)->path >= sizeof((struct sockaddr_un *)0)->sun_path,
-                   "a path of an address fits");
+BIDE_STATIC_ASSERT(sizeof((bide_listen_path *)0)->path == sizeof((struct sockaddr_un *)0)->sun_path,
+                   "a path fits an address");
 
 static int listen_path_new_socket(void)
 {

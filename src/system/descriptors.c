@@ -96,7 +96,7 @@ int bide_descriptor_not_standard_(int fd)
         return fd;
     int moved = fcntl(fd, F_DUPFD_CLOEXEC, STANDARD_STREAMS);
     if (moved < 0)
-        return -errno;
+        return errno == EINVAL ? -EMFILE : -errno; /* (EINVAL: the limit is below it) */
     close(fd);
     return moved;
 }

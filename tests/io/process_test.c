@@ -222,7 +222,9 @@ static void it_has_the_descriptors_that_it_is_given_and_no_others(void **state)
     char command[120];
     /* (a shell may know no numbers of two digits in "<&"; the shell then has no pipe of its own, and waits for ls) */
     snprintf(command, sizeof command,
-             "head -c 6 </proc/self/fd/%d; echo; echo more >&9; ls /proc/$$/fd; :", fds[1]);
+             "head -c 6 </proc/self/fd/%d; echo; grep flags /proc/$$/fdinfo/%d | tail -c 2;"
+             "echo more >&9; ls /proc/$$/fd; :",
+             fds[1], fds[1]);
     assert_int_equal(
         begin(&process, &(bide_process_options){.program = "/bin/sh",
                                                 .arguments = (char *[]){"sh", "-c", command, NULL},
@@ -232,7 +234,7 @@ static void it_has_the_descriptors_that_it_is_given_and_no_others(void **state)
         0);
     assert_int_equal(talk(world, &process, "", text, sizeof text), 0);
     bide_process_destroy(&process);
-    static const char passed[] = "passed\n";
+    static const char passed[] = "passed\n0\n"; /* (0: it is open for reading only) */
     assert_memory_equal(text, passed, sizeof passed - 1);
     const int there[] = {0, 1, 2, 9, fds[0], fds[1]};
     unsigned found = 0;

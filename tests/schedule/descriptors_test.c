@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -226,6 +227,8 @@ static void *raise_current(void *argument)
         int fd = bide_atomic_load(&current, acquire);
         if (fd >= 0)
             bide_descriptor_raise_(fd);
+        else
+            sched_yield();
     }
     return NULL;
 }

@@ -489,19 +489,19 @@ static void *set_each(void *argument)
 static void it_may_go_as_soon_as_it_is_finished(void **state)
 {
     (void)state;
-    struct mortal mortal = {.rounds = 5000};
+    struct mortal mortal = {.rounds = rounds_of(5000)};
     bide_atomic_init(&mortal.given, NULL);
     pthread_t thread = schedule_thread(set_each, &mortal);
     for (unsigned round = 0; round < mortal.rounds; round++) {
         struct short_lived *life = malloc(sizeof *life);
-        int status = 1;
+        int status = 1, error;
         assert_non_null(life);
         init(&life->pollable);
         bide_event_init(&life->event, false);
         bide_pollable_start(&life->pollable, NULL, bide_event_wait(&life->wait, &life->event));
         bide_atomic_store(&mortal.given, life, release);
-        while (bide_pollable_finish(&life->pollable, &status) != 0)
-            bide_cpu_relax();
+        schedule_until((error = bide_pollable_finish(&life->pollable, &status)) != -EINPROGRESS);
+        assert_int_equal(error, 0);
         assert_int_equal(status, 0);
         bide_pollable_destroy(&life->pollable);
         memset((void *)life, 0x5a, sizeof *life);

@@ -601,32 +601,41 @@ def test_discarded_values_do_not_add_up():
             return [int(reply.split(b"lazyfree_pending_objects:")[1].split()[0]) for reply in replies
                     if isinstance(reply, bytes) and b"lazyfree" in reply]
 
+        def until_nothing_is_pending():
+            """The server's coroutine may have met some of it, which it frees in its own time."""
+            while pending([client.call("INFO")])[0] != 0:
+                pass
+
         for i in range(0, count, 2000):
             client.call("ZADD", "z", *[word for j in range(i, i + 2000) for word in (j, f"{j:0100}")])
         for words in ("ZUNION 1 z", "ZINTER 2 z z", "ZDIFF 2 z none", "ZUNIONSTORE t 1 z", "ZINTERSTORE t 2 z z", "ZDIFFSTORE t 1 z", "ZRANGESTORE t z 0 -1",
                       "COPY z t REPLACE", "SUNIONSTORE u s", "ZUNIONSTORE v 1 z", "DEL v"):
             client.send(encoded("SADD", "s", *range(5000)) + encoded("ZUNIONSTORE", "v", 1, "z") + (encoded(*words.split()) + encoded("INFO")) * times)
-            assert pending(client.read() for _ in range(2 + 2 * times)) == [0] * times, words
+            numbers = pending(client.read() for _ in range(2 + 2 * times))
+            assert len(numbers) == times and max(numbers) <= 1, (words, numbers)
         for words in ("ZUNION 1 z", "ZUNIONSTORE t 1 z", "ZRANGESTORE t z 0 -1", "COPY z t REPLACE"):
             client.send(encoded("MULTI") + (encoded(*words.split()) + encoded("INFO")) * times + encoded("EXEC"))
             for _ in range(1 + 2 * times):
                 client.read()
             numbers = pending(client.read())
             assert len(numbers) == times and max(numbers) <= 1, (words, numbers)
-        # of a key that was there before, the rest is freed when the transaction has ended
+        # of a key that was there before, the rest is freed behind the transaction
         client.send(encoded("MULTI") + encoded("DEL", "z") + encoded("INFO") + encoded("EXEC") + encoded("INFO"))
         for _ in range(3):
             client.read()
-        assert 0 < pending(client.read())[0] <= count and pending([client.read()]) == [0]
+        first = pending(client.read())[0]
+        assert 0 < first <= count + 1, first
+        client.read()
+        until_nothing_is_pending()
         # collections of few elements
         for words in (("ZADD k 1 a", "ZPOPMIN k"), ("RPUSH k a", "LPOP k"), ("ZADD none XX 1 a", "ZADD none XX INCR 1 a")):
             client.send(b"".join(encoded(*word.split()) for word in words) * 2000 + encoded("INFO"))
-            assert pending(client.read() for _ in range(4001))[-1] == 0, words
-        # all keys, and their values, unless the coroutine that frees has met these
+            assert pending(client.read() for _ in range(4001))[-1] <= 1, words
+        # all keys, and their values
         client.call("SADD", "s", *range(5000))
         client.call("MSET", *range(20000))
-        client.send(encoded("FLUSHALL") + encoded("INFO"))
-        assert client.read() == "OK" and pending([client.read()])[0] <= 5001
+        assert client.call("FLUSHALL") == "OK"
+        until_nothing_is_pending()
 
 
 if __name__ == "__main__":

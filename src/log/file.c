@@ -13,6 +13,7 @@
  *    a crash. Opening then writes the newest segment and the groups again (file_open.c).
  * 3. A segment is synced before the next one is made, so the newest alone can end in a torn record.
  *    The directory is synced after each segment that is removed, so the others follow each other.
+ *    The newest is synced before one is removed, so that what is left is on the disk.
  * 4. Messages that are read are in memory of their own, which their delivery owns (group.h).
  * 5. The threads are of the library, made with the first log that is opened, of this process.
  */
@@ -251,8 +252,12 @@ static bool log_file_is_old(const struct log_file *file, const struct log_file_s
            now - segment->last_time > file->keep_for;
 }
 
-/* Removes the oldest segments, while the newer ones are `retain` bytes, or while they are old. */
-static void log_file_retain(struct log_file *file, uint64_t now)
+/*
+ * Removes the oldest segments, while the newer ones are `retain` bytes, or while they are old. The
+ * newer ones are synced first, up to the message `written`, which is the newest in the file: a loss
+ * of power does not take them too.
+ */
+static void log_file_retain(struct log_file *file, uint64_t now, uint64_t written)
 {
     uint64_t total = 0;
     if (file->retain == 0 && file->keep_for == 0)
@@ -264,6 +269,11 @@ static void log_file_retain(struct log_file *file, uint64_t now)
             log_file_is_old(file, &file->segments[0], now))) {
         char name[LOG_FILE_NAME];
         bide_log_segment_name_(file->segments[0].base, name);
+        if (file->synced < written && fdatasync(file->newest) < 0) {
+            file->failed = -errno; /* 2 */
+            return;
+        }
+        file->synced = written;
         lock_take(&file->state.lock);
         file->state.oldest = file->segments[1].base; /* a read of what is removed finds out why */
         lock_free(&file->state.lock);
@@ -322,7 +332,7 @@ static int log_file_write(struct log_file *file, struct bide_log_batch_ *batch, 
         newest->first_time = now;
     newest->last_time = now;
     pthread_mutex_unlock(&file->io);
-    log_file_retain(file, now);
+    log_file_retain(file, now, batch->first + batch->count - 1);
     return 0;
 }
 

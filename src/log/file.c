@@ -238,7 +238,7 @@ static int log_file_encode(struct bide_log_batch_ *batch, const bide_log_message
     for (uint32_t i = 0; i < count; i++) {
         uint8_t *out = batch->bytes + batch->size;
         bide_log_record_write_(out, &messages[i]);
-        batch->size += bide_log_record_number_(out, 0, 0, 0);
+        batch->size += bide_log_record_size_(out);
     }
     batch->count += count;
     return 0;
@@ -343,8 +343,10 @@ static int log_file_publish(struct log_file *file, struct bide_log_batch_ *batch
     if (now < *last_time) /* times do not decrease: replay from a time depends on it */
         now = *last_time;
     *last_time = now;
-    for (size_t at = 0, i = 0; at < batch->size; i++)
-        at += bide_log_record_number_(batch->bytes + at, batch->first + i, now, file->synced);
+    for (size_t at = 0, i = 0; at < batch->size; i++) {
+        bide_log_record_number_(batch->bytes + at, file->id, batch->first + i, now, file->synced);
+        at += bide_log_record_size_(batch->bytes + at);
+    }
     return file->failed != 0 ? file->failed : log_file_write(file, batch, now);
 }
 
@@ -531,13 +533,11 @@ static int log_file_fetch(bide_log *log, bide_log_message *messages, uint32_t co
                           uint32_t *fetched)
 {
     struct log_file *file = log_file_of(log);
-    struct log_file_reader *reader = malloc(sizeof *reader);
+    struct log_file_reader *reader = bide_log_reader_create_(file, -1);
     struct log_file_hint at = {0, 0, 0}, near;
     struct log_file_segment segment = {0, 0, 0, 0};
     uint64_t opened = 0;
     int status = reader == NULL ? -ENOMEM : 0;
-    if (reader != NULL)
-        reader->descriptor = -1;
     for (*fetched = 0; status == 0 && *fetched < count; ++*fetched) {
         uint64_t number = messages[*fetched].position.low_;
         if (!log_file_locate(file, number, &segment, &near)) {
@@ -583,10 +583,9 @@ static int log_file_find_time(bide_log *log, uint64_t time, uint64_t *number)
     struct log_file_segment segment = log_file_segment_of_time(file, time);
     struct log_file_record record;
     uint64_t opened = 0, offset = LOG_FILE_HEADER, missing = 0;
-    struct log_file_reader *reader = malloc(sizeof *reader);
+    struct log_file_reader *reader = bide_log_reader_create_(file, -1);
     if (reader == NULL)
         return -ENOMEM;
-    reader->descriptor = -1;
     int status = log_file_reader_open(file, reader, segment.base, &opened);
     while (status == -ESTALE && segment.base != missing) { /* retention may have removed it */
         missing = segment.base;

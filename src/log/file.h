@@ -84,6 +84,7 @@ struct log_file_handle {
 /* A file that is read from the front. */
 struct log_file_reader {
     int descriptor;
+    uint64_t id;     /* of the log */
     uint64_t offset; /* of `bytes` in the file */
     size_t count;    /* bytes that are there */
     uint8_t bytes[64 * 1024];
@@ -117,6 +118,9 @@ void bide_log_header_write_(uint8_t bytes[LOG_FILE_HEADER], enum log_file_kind k
 int bide_log_header_read_(const uint8_t bytes[LOG_FILE_HEADER], enum log_file_kind kind,
                           uint64_t *id, uint64_t *base);
 
+/* A reader of a file of that log, or NULL: no memory. The caller frees it, and closes the file. */
+struct log_file_reader *bide_log_reader_create_(const struct log_file *file, int descriptor);
+
 /* 1: `size` bytes at `offset` are at *at; 0: the file ends before; or a negative errno. */
 int bide_log_reader_get_(struct log_file_reader *reader, uint64_t offset, size_t size,
                          const uint8_t **at);
@@ -135,8 +139,12 @@ int bide_log_record_load_(struct log_file_reader *reader, uint64_t offset,
 
 /* Encodes a message, without its number and time. */
 void bide_log_record_write_(uint8_t *out, const bide_log_message *message);
-/* Completes an encoded record; returns its bytes. All messages up to `synced` are synced. */
-size_t bide_log_record_number_(uint8_t *out, uint64_t number, uint64_t time, uint64_t synced);
+size_t bide_log_record_size_(const uint8_t *out);
+/* Completes it, for the log of number `id`. All messages up to `synced` are synced. */
+void bide_log_record_number_(uint8_t *out, uint64_t id, uint64_t number, uint64_t time,
+                             uint64_t synced);
+/* True: these are the bytes of a record's header, of that log. */
+bool bide_log_record_is_of_(const uint8_t *header, uint64_t id);
 
 /* ---- file_open.c: called on threads for blocking calls ---- */
 

@@ -94,6 +94,17 @@ int bide_log_header_read_(const uint8_t bytes[LOG_FILE_HEADER], enum log_file_ki
     return 0;
 }
 
+struct log_file_reader *bide_log_reader_create_(const struct log_file *file, int descriptor)
+{
+    struct log_file_reader *reader = malloc(sizeof *reader);
+    if (reader == NULL)
+        return NULL;
+    reader->descriptor = descriptor;
+    reader->id = file->id;
+    reader->offset = reader->count = 0;
+    return reader;
+}
+
 int bide_log_reader_get_(struct log_file_reader *reader, uint64_t offset, size_t size,
                          const uint8_t **at)
 {
@@ -116,6 +127,20 @@ size_t bide_log_record_body_(const struct log_file_record *record)
     return (size_t)record->key_size + record->encoded_size + record->size;
 }
 
+/* It begins with the log's number, so that a message with a record of another log is none here. */
+static uint32_t log_record_crc(const uint8_t *header, uint64_t id)
+{
+    uint8_t bytes[8 + LOG_FILE_RECORD - 4];
+    bide_log_put_(bytes, id, 8);
+    memcpy(bytes + 8, header + 4, LOG_FILE_RECORD - 4);
+    return bide_log_crc_(bytes, sizeof bytes);
+}
+
+bool bide_log_record_is_of_(const uint8_t *header, uint64_t id)
+{
+    return bide_log_get_(header, 4) == log_record_crc(header, id);
+}
+
 int bide_log_record_read_(struct log_file_reader *reader, uint64_t offset, uint64_t number,
                           struct log_file_record *record)
 {
@@ -123,7 +148,7 @@ int bide_log_record_read_(struct log_file_reader *reader, uint64_t offset, uint6
     int status = bide_log_reader_get_(reader, offset, LOG_FILE_RECORD, &at);
     if (status <= 0)
         return status;
-    if (bide_log_get_(at, 4) != bide_log_crc_(at + 4, LOG_FILE_RECORD - 4))
+    if (!bide_log_record_is_of_(at, reader->id))
         return 0;
     record->body_crc = (uint32_t)bide_log_get_(at + 4, 4);
     record->number = bide_log_get_(at + 8, 8);
@@ -187,13 +212,18 @@ void bide_log_record_write_(uint8_t *out, const bide_log_message *message)
     bide_log_put_(out + 36, 0, 4);
 }
 
-size_t bide_log_record_number_(uint8_t *out, uint64_t number, uint64_t time, uint64_t synced)
+size_t bide_log_record_size_(const uint8_t *out)
+{
+    return LOG_FILE_RECORD + (size_t)bide_log_get_(out + 24, 4) +
+           (size_t)bide_log_get_(out + 28, 4) + (size_t)bide_log_get_(out + 32, 4);
+}
+
+void bide_log_record_number_(uint8_t *out, uint64_t id, uint64_t number, uint64_t time,
+                             uint64_t synced)
 {
     uint64_t unsynced = number - synced;
     bide_log_put_(out + 8, number, 8);
     bide_log_put_(out + 16, time, 8);
     bide_log_put_(out + 36, unsynced <= UINT32_MAX ? unsynced : 0, 4);
-    bide_log_put_(out, bide_log_crc_(out + 4, LOG_FILE_RECORD - 4), 4);
-    return LOG_FILE_RECORD + (size_t)bide_log_get_(out + 24, 4) +
-           (size_t)bide_log_get_(out + 28, 4) + (size_t)bide_log_get_(out + 32, 4);
+    bide_log_put_(out, log_record_crc(out, id), 4);
 }

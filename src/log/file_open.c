@@ -328,7 +328,7 @@ static int log_segment_scan(struct log_file *file, const struct log_file_segment
     char name[LOG_FILE_NAME];
     uint64_t size;
     struct log_file_record record;
-    struct log_file_reader *reader = malloc(sizeof *reader);
+    struct log_file_reader *reader = bide_log_reader_create_(file, -1);
     *count = 0;
     *end = LOG_FILE_HEADER;
     if (reader == NULL)
@@ -336,7 +336,6 @@ static int log_segment_scan(struct log_file *file, const struct log_file_segment
     bide_log_segment_name_(segment->base, name);
     int status = log_file_open_regular(file, name, O_RDONLY, &size);
     reader->descriptor = status;
-    reader->offset = reader->count = 0;
     if (status >= 0) {
         for (;;) {
             status = bide_log_record_read_(reader, *end, segment->base + *count, &record);
@@ -374,7 +373,7 @@ static int log_segment_look(struct log_file *file, struct log_file_segment *segm
     uint8_t *first = bytes + LOG_FILE_HEADER;
     int whole =
         status < 0 ? 0 : bide_log_read_all_(descriptor, first, LOG_FILE_RECORD, LOG_FILE_HEADER);
-    if (whole == 1 && bide_log_get_(first, 4) == bide_log_crc_(first + 4, LOG_FILE_RECORD - 4))
+    if (whole == 1 && bide_log_record_is_of_(first, file->id))
         segment->first_time = bide_log_get_(first + 16, 8);
     else if (whole < 0)
         status = whole;
@@ -394,13 +393,12 @@ static int log_segment_ends_with(const struct log_file *file, struct log_file_se
     struct log_file_record record;
     uint8_t wanted[8]; /* a number as a record has it */
     const uint8_t *at;
-    struct log_file_reader *reader = malloc(sizeof *reader);
+    struct log_file_reader *reader = bide_log_reader_create_(file, -1);
     if (reader == NULL)
         return -ENOMEM;
     bide_log_put_(wanted, number, sizeof wanted);
     bide_log_segment_name_(segment->base, name);
     reader->descriptor = log_file_open_regular(file, name, O_RDONLY, &size);
-    reader->offset = reader->count = 0;
     int status = reader->descriptor < 0 ? reader->descriptor : 0;
     uint64_t offset = size < LOG_FILE_RECORD ? 0 : size - LOG_FILE_RECORD + 1;
     while (status == 0 && offset-- > LOG_FILE_HEADER) {
@@ -435,16 +433,15 @@ static int log_segment_ends_with(const struct log_file *file, struct log_file_se
  * 1: a whole record behind `from` says that the message `number` was synced; 0: none does; or a
  * negative errno.
  */
-static int log_segment_was_synced(int descriptor, uint64_t from, uint64_t size, uint64_t number)
+static int log_segment_was_synced(const struct log_file *file, uint64_t from, uint64_t size,
+                                  uint64_t number)
 {
     struct log_file_record record;
     const uint8_t *at;
     int status = 0;
-    struct log_file_reader *reader = malloc(sizeof *reader);
+    struct log_file_reader *reader = bide_log_reader_create_(file, file->newest);
     if (reader == NULL)
         return -ENOMEM;
-    reader->descriptor = descriptor;
-    reader->offset = reader->count = 0;
     for (uint64_t offset = from; status == 0 && offset + LOG_FILE_RECORD <= size; offset++) {
         status = bide_log_reader_get_(reader, offset, LOG_FILE_RECORD, &at);
         if (status != 1) {
@@ -550,7 +547,7 @@ static int log_file_look(struct log_file *file, char *problem, const char *path)
 static int log_file_cut_newest(struct log_file *file, const char *name, uint64_t end, uint64_t size,
                                uint64_t number, char *problem, const char *path)
 {
-    int status = log_segment_was_synced(file->newest, end, size, number);
+    int status = log_segment_was_synced(file, end, size, number);
     if (status < 0)
         return log_file_problem(problem, path, name, status, NULL);
     if (status == 0)

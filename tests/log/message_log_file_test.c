@@ -949,6 +949,32 @@ static void what_was_not_synced_may_be_torn_in_any_place(void **state)
     end(&it);
 }
 
+/* A message that has another log's records in it is a message, also where a tear is looked at. */
+static void a_message_with_records_in_it_is_no_record(void **state)
+{
+    (void)state;
+    static uint8_t bytes[1000], changed[2000];
+    struct fixture it;
+    begin(&it);
+    assert_int_equal(open_log(&it, ""), 0);
+    publish_letters(&it, "abcd"); /* each says that the one before was synced */
+    close_log(&it);
+    size_t size = load(&it, SEGMENT, bytes, sizeof bytes);
+    log_directory_empty(it.directory.path);
+    assert_int_equal(open_log(&it, "?level=stored"), 0);
+    assert_int_equal(publish(&it, bytes, size), 0);
+    close_log(&it);
+    size_t all = load(&it, SEGMENT, changed, sizeof changed);
+    assert_int_equal(all, 64 + 40 + size);
+    changed[64] ^= 1;
+    store(&it, SEGMENT, changed, all);
+    assert_int_equal(open_log(&it, "?level=stored"), 0);
+    assert_non_null(strstr(it.operation.problem, "torn-" SEGMENT "-64.0"));
+    expect_left(&it, NULL, "");
+    close_log(&it);
+    end(&it);
+}
+
 /* A read names the message that is damaged, and a group may begin behind it. */
 static void a_damaged_message_can_be_passed_over(void **state)
 {
@@ -1705,6 +1731,7 @@ int main(void)
         cmocka_unit_test(segments_that_do_not_follow_each_other_are_refused),
         cmocka_unit_test(a_damaged_time_misleads_nobody),
         cmocka_unit_test(what_was_not_synced_may_be_torn_in_any_place),
+        cmocka_unit_test(a_message_with_records_in_it_is_no_record),
         cmocka_unit_test(a_damaged_message_can_be_passed_over),
         cmocka_unit_test(a_batch_that_is_too_large_for_memory_is_refused),
         cmocka_unit_test(a_group_that_is_ahead_has_what_is_published_later),

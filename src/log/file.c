@@ -343,11 +343,15 @@ static int log_file_publish(struct log_file *file, struct bide_log_batch_ *batch
     if (now < *last_time) /* times do not decrease: replay from a time depends on it */
         now = *last_time;
     *last_time = now;
+    if (file->failed == 0)
+        log_file_retain(file, now, batch->first - 1); /* a disk that is full has room then */
+    if (file->failed != 0)
+        return file->failed;
     for (size_t at = 0, i = 0; at < batch->size; i++) {
         bide_log_record_number_(batch->bytes + at, file->id, batch->first + i, now, file->synced);
         at += bide_log_record_size_(batch->bytes + at);
     }
-    return file->failed != 0 ? file->failed : log_file_write(file, batch, now);
+    return log_file_write(file, batch, now);
 }
 
 /* What is to be stored of the groups. */

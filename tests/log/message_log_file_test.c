@@ -30,6 +30,7 @@ static int parent_error;       /* of opening the directory above; 0: none */
 static int system_error;       /* of each sync of a file system; 0: none */
 static unsigned system_syncs;
 static int unlink_error; /* of each removal; 0: none */
+static bool is_full;     /* writes fail until a file is removed */
 
 /* The files that were synced since it was cleared; the last removal of a file, and the last sync of a directory. */
 enum { SYNCED_MAX = 64 };
@@ -116,6 +117,9 @@ ssize_t __real_pwrite64(int descriptor, const void *data, size_t size, off_t off
 ssize_t __wrap_pwrite64(int descriptor, const void *data, size_t size, off_t offset);
 ssize_t __wrap_pwrite64(int descriptor, const void *data, size_t size, off_t offset)
 {
+    errno = ENOSPC;
+    if (is_full)
+        return -1;
     if (!call_fails()) {
         disk_write(descriptor, size, offset);
         return __real_pwrite64(descriptor, data, size, offset);
@@ -182,6 +186,7 @@ int __wrap_unlinkat(int descriptor, const char *path, int flags)
     if (unlink_error != 0)
         return -1;
     removed_at = ++events;
+    is_full = is_full && strstr(path, ".log") == NULL;
     return __real_unlinkat(descriptor, path, flags);
 }
 
@@ -258,7 +263,7 @@ static void close_log(struct fixture *it)
 static void begin(struct fixture *it)
 {
     failing_call = 0;
-    call_is_short = false;
+    call_is_short = is_full = false;
     call_syncs = false;
     directory_error = parent_error = system_error = unlink_error = 0;
     disk.inode = 0;
@@ -538,6 +543,31 @@ static void old_messages_are_removed(void **state)
     assert_int_equal(open_log(&it, options), 0);
     publish_letters(&it, "k");
     expect_left(&it, NULL, "jk");
+    close_log(&it);
+    end(&it);
+}
+
+/* A publish removes what is old before it writes: so a log that has filled the disk goes on. */
+static void what_is_old_makes_room_on_a_full_disk(void **state)
+{
+    (void)state;
+    static const char options[] = "?level=stored&segment=4096&keep_for=1000";
+    static char data[1500];
+    struct fixture it;
+    begin(&it);
+    assert_int_equal(open_log(&it, options), 0);
+    for (char letter = 'a'; letter < 'd'; letter++) { /* two in a segment */
+        data[0] = letter;
+        assert_int_equal(publish(&it, data, sizeof data), 0);
+    }
+    is_full = true;
+    assert_int_equal(publish(&it, data, sizeof data), -ENOSPC);
+    assert_false(it.operation.uncertain);
+    expect_left(&it, NULL, "abc");
+    wait_seconds(1001);
+    assert_int_equal(publish(&it, "d", 1), 0);
+    assert_false(is_full);
+    expect_left(&it, NULL, "d");
     close_log(&it);
     end(&it);
 }
@@ -1725,6 +1755,7 @@ int main(void)
         cmocka_unit_test(a_large_log_is_read_from_any_place),
         cmocka_unit_test(old_segments_are_removed),
         cmocka_unit_test(old_messages_are_removed),
+        cmocka_unit_test(what_is_old_makes_room_on_a_full_disk),
         cmocka_unit_test(a_segment_is_cut_and_changed_at_each_byte),
         cmocka_unit_test(a_groups_file_is_cut_and_changed_at_each_byte),
         cmocka_unit_test(what_is_not_a_log_is_left_alone),

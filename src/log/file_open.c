@@ -590,11 +590,8 @@ static int log_file_recover_segments(struct log_file *file, char *problem, const
     last->last_time = state->last_time;
     if (count == 0) {
         last->first_time = UINT64_MAX;
-        uint64_t before, at;
         if (file->segment_count > 1)
-            status = log_segment_scan(file, last - 1, &before, &at); /* for its last time */
-        if (status < 0)
-            return log_file_problem(problem, path, name, status, NULL);
+            state->last_time = (last - 1)->last_time;
     }
     file->synced = state->tail = last->base + count - 1;
     state->oldest = file->segments[0].base;

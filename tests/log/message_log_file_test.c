@@ -911,6 +911,47 @@ static void a_damaged_time_misleads_nobody(void **state)
     end(&it);
 }
 
+/* Times do not decrease: if the newest segment is empty, the last time is that of the last message before, whatever is
+   damaged in front of it. */
+static void times_go_on_behind_a_damaged_message(void **state)
+{
+    (void)state;
+    static const char third[] = "00000000000000000003.log";
+    static char data[1500];
+    static uint8_t bytes[5000];
+    struct fixture it;
+    bide_log_consumer consumer;
+    bide_log_message messages[2];
+    begin(&it);
+    assert_int_equal(open_log(&it, "?level=stored&segment=4096"), 0);
+    for (char letter = 'a'; letter < 'd'; letter++) { /* two in a segment */
+        data[0] = letter;
+        assert_int_equal(publish(&it, data, sizeof data), 0);
+        wait_seconds(1000);
+    }
+    close_log(&it);
+    size_t size = load(&it, SEGMENT, bytes, sizeof bytes);
+    bytes[64 + 40] ^= 1; /* of a */
+    store(&it, SEGMENT, bytes, size);
+    load(&it, third, bytes, sizeof bytes);
+    store(&it, third, bytes, 64); /* c was not synced */
+    bide_atomic_store(&seconds_ahead, 0, relaxed);
+    assert_int_equal(open_log(&it, "?level=stored"), 0);
+    publish_letters(&it, "d");
+    const bide_log_consumer_options options = {.from = BIDE_LOG_FROM_POSITION,
+                                               .position = {.low_ = 1}};
+    assert_int_equal(wait_for(&it, bide_log_subscribe(&it.operation, &consumer, it.log, &options)),
+                     0);
+    assert_int_equal(read_some(&it, &consumer, messages, 2), 0);
+    assert_int_equal(it.operation.count, 2);
+    assert_int_equal(*(const char *)messages[0].data, 'b');
+    assert_int_equal(*(const char *)messages[1].data, 'd');
+    assert_true(messages[1].time >= messages[0].time);
+    bide_log_unsubscribe(&consumer);
+    close_log(&it);
+    end(&it);
+}
+
 /* A loss of power leaves what was not synced in any order: damage there is a tear, also in front of whole records. */
 static void what_was_not_synced_may_be_torn_in_any_place(void **state)
 {
@@ -1761,6 +1802,7 @@ int main(void)
         cmocka_unit_test(what_is_not_a_log_is_left_alone),
         cmocka_unit_test(segments_that_do_not_follow_each_other_are_refused),
         cmocka_unit_test(a_damaged_time_misleads_nobody),
+        cmocka_unit_test(times_go_on_behind_a_damaged_message),
         cmocka_unit_test(what_was_not_synced_may_be_torn_in_any_place),
         cmocka_unit_test(a_message_with_records_in_it_is_no_record),
         cmocka_unit_test(a_damaged_message_can_be_passed_over),

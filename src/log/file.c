@@ -33,7 +33,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { LOG_FILE_THREADS = 4 };
+enum {
+    LOG_FILE_THREADS = 4,
+    LOG_FILE_REMOVALS = 4 /* of segments, at most, before a commit writes, and again afterwards */
+};
 
 static bide_atomic(uint32_t) log_files_lock;        /* held while a directory is opened */
 static bide_atomic(uint32_t) log_file_threads_lock; /* for a moment */
@@ -255,7 +258,7 @@ static bool log_file_is_old(const struct log_file *file, const struct log_file_s
 /*
  * Removes the oldest segments, while the newer ones are `retain` bytes, or while they are old. The
  * newer ones are synced first, up to the message `written`, which is the newest in the file: a loss
- * of power does not take them too.
+ * of power does not take them too. Each removal takes the disk's time: a commit makes a few.
  */
 static void log_file_retain(struct log_file *file, uint64_t now, uint64_t written)
 {
@@ -264,9 +267,10 @@ static void log_file_retain(struct log_file *file, uint64_t now, uint64_t writte
         return;
     for (size_t i = 0; i < file->segment_count; i++)
         total += file->segments[i].size;
-    while (file->segment_count > 1 &&
-           ((file->retain != 0 && total - file->segments[0].size >= file->retain) ||
-            log_file_is_old(file, &file->segments[0], now))) {
+    for (int removed = 0; removed < LOG_FILE_REMOVALS && file->segment_count > 1 &&
+                          ((file->retain != 0 && total - file->segments[0].size >= file->retain) ||
+                           log_file_is_old(file, &file->segments[0], now));
+         removed++) {
         char name[LOG_FILE_NAME];
         bide_log_segment_name_(file->segments[0].base, name);
         if (file->synced < written && fdatasync(file->newest) < 0) {

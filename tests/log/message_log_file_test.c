@@ -35,7 +35,7 @@ static bool is_full;     /* writes fail until a file is removed */
 /* The files that were synced since it was cleared; the last removal of a file, and the last sync of a directory. */
 enum { SYNCED_MAX = 64 };
 static ino_t synced[SYNCED_MAX];
-static unsigned synced_count, events, removed_at, directory_synced_at;
+static unsigned synced_count, events, removals, removed_at, directory_synced_at;
 
 static void note_sync(int descriptor)
 {
@@ -186,6 +186,7 @@ int __wrap_unlinkat(int descriptor, const char *path, int flags)
     if (unlink_error != 0)
         return -1;
     removed_at = ++events;
+    removals++;
     is_full = is_full && strstr(path, ".log") == NULL;
     return __real_unlinkat(descriptor, path, flags);
 }
@@ -568,6 +569,34 @@ static void what_is_old_makes_room_on_a_full_disk(void **state)
     assert_int_equal(publish(&it, "d", 1), 0);
     assert_false(is_full);
     expect_left(&it, NULL, "d");
+    close_log(&it);
+    end(&it);
+}
+
+/* A publish does not wait for the removal of all that is old: it removes a few, and later ones the rest. */
+static void a_publish_removes_a_few_segments(void **state)
+{
+    (void)state;
+    enum { SEGMENTS = 20, AT_ONCE = 8 };
+    static char data[3000];
+    struct fixture it;
+    begin(&it);
+    assert_int_equal(open_log(&it, "?level=stored&segment=4096"), 0);
+    for (int i = 0; i < SEGMENTS; i++) {
+        data[0] = (char)('a' + i);
+        assert_int_equal(publish(&it, data, sizeof data), 0);
+    }
+    close_log(&it);
+    assert_int_equal(open_log(&it, "?level=stored&segment=4096&retain=4096"), 0);
+    for (int left = SEGMENTS; left > 2;) {
+        unsigned before = removals;
+        assert_int_equal(publish(&it, "z", 1), 0);
+        assert_true(removals > before && removals - before <= AT_ONCE);
+        left -= (int)(removals - before);
+    }
+    close_log(&it);
+    assert_int_equal(open_log(&it, "?level=stored&segment=4096&retain=4096"), 0);
+    expect_left(&it, NULL, "stzzz");
     close_log(&it);
     end(&it);
 }
@@ -1797,6 +1826,7 @@ int main(void)
         cmocka_unit_test(old_segments_are_removed),
         cmocka_unit_test(old_messages_are_removed),
         cmocka_unit_test(what_is_old_makes_room_on_a_full_disk),
+        cmocka_unit_test(a_publish_removes_a_few_segments),
         cmocka_unit_test(a_segment_is_cut_and_changed_at_each_byte),
         cmocka_unit_test(a_groups_file_is_cut_and_changed_at_each_byte),
         cmocka_unit_test(what_is_not_a_log_is_left_alone),

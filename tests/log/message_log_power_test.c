@@ -19,7 +19,7 @@ enum {
     FILE_MAX = 1 << 17,
     FILES = 400,
     CHANGES = 4000,
-    MESSAGES = 2000,
+    MESSAGES = 4000,
     DATA_MAX = 1500,
     BATCH_MAX = 6,
     SEGMENT_SIZE = 8192
@@ -559,6 +559,20 @@ static void use_log(struct fixture *it, uint64_t *random, const char *retains)
     bide_log_destroy(it->log);
 }
 
+static struct log_directory in_use; /* root: empty, or to be removed also if the test fails */
+
+static int remove_what_is_in_use(void **state)
+{
+    char image[100];
+    (void)state;
+    if (in_use.root[0] == '\0')
+        return 0;
+    snprintf(image, sizeof image, "%s/image", in_use.root);
+    log_directory_empty(image);
+    log_directory_empty(in_use.path);
+    return rmdir(in_use.root);
+}
+
 static void what_was_synced_survives_losses_of_power(void **state)
 {
     (void)state;
@@ -572,6 +586,7 @@ static void what_was_synced_survives_losses_of_power(void **state)
         const char *retains = retention[testing_random(&random) % RETENTIONS];
         bide_sim_loop_init(&it->loop, 1);
         log_directory_make(&it->directory);
+        in_use = it->directory;
         snprintf(image, sizeof image, "%s/image", it->directory.root);
         power_fails = note_failure;
         power_argument = it;
@@ -590,6 +605,7 @@ static void what_was_synced_survives_losses_of_power(void **state)
         }
         bide_sim_loop_destroy(&it->loop);
         log_directory_remove(&it->directory);
+        in_use.root[0] = '\0';
         free(it);
     }
 }
@@ -597,7 +613,7 @@ static void what_was_synced_survives_losses_of_power(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_was_synced_survives_losses_of_power),
+        cmocka_unit_test_teardown(what_was_synced_survives_losses_of_power, remove_what_is_in_use),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -238,9 +238,9 @@ BIDE_AWAIT_VALUE(bide_log_operation, long, count);
  * something else), -EBUSY (another process has it open), -EBADMSG (a file of it is not the log's, or
  * is damaged: nothing is cut), -ENOMEM, for file also those of the system's calls, -ECANCELED,
  * -ETIMEDOUT. Suspends: never for ring, otherwise as the engine does. Cancel-safe: yes, nothing is
- * open. Progress: blocks while another handle of the same name opens or closes; for file, on a thread
- * for blocking calls, while any log of the engine opens or closes, with all its calls on files. So
- * does fork(2), on its thread.
+ * open. Progress: blocks while another handle of the same name opens or closes; for file, on a
+ * thread for blocking calls, while any log of the engine opens or closes, with all its calls on
+ * files. So does fork(2), on its thread.
  */
 BIDE_MUST_AWAIT
 bide_awaiter *bide_log_open(bide_log_operation *operation, bide_log **log, const char *url);
@@ -259,8 +259,8 @@ void bide_log_close(bide_log *log);
  * bide_log_close(), bide_log_unsubscribe() and bide_log_claim_release() with it has returned: that
  * a reader saw the end does not mean that the closing call has. NULL does nothing.
  * Threads: one at a time. Progress: blocks while another handle of the same name opens or closes;
- * for file, while any log of the engine opens or closes, with all its calls on files, and until what
- * the last handle of the log has left is stored and its files are closed. So does fork(2).
+ * for file, while any log of the engine opens or closes, with all its calls on files, and until
+ * what the log's last handle has left is stored and its files are closed. So does fork(2).
  */
 void bide_log_destroy(bide_log *log);
 

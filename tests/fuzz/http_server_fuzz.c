@@ -59,8 +59,12 @@ static bool converse(struct result *result, const char *input, size_t size)
 
 static bool has_too_long_head(const struct result *result)
 {
-    static const char line[] = "HTTP/1.1 431 ";
-    return memmem(result->output, result->output_size, line, sizeof line - 1) != NULL;
+    static const char *const lines[] = {"HTTP/1.1 414 ", "HTTP/1.1 431 "}; /* (of the URI, and of the fields) */
+    for (size_t i = 0; i < 2; i++) {
+        if (memmem(result->output, result->output_size, lines[i], strlen(lines[i])) != NULL)
+            return true;
+    }
+    return false;
 }
 
 /*

@@ -2283,8 +2283,9 @@ class static_thread_pool
 
 /*
  * A loop with input and output: a bide_loop. It has one thread, the one that first calls one of the functions that process
- * events; these are not called by others then, nor by a coroutine that runs on the loop. Operations of bide.hpp use it by
- * `.in(service.context())`. The destructor is called when nothing waits in it.
+ * events; these are not called by others then, nor by a coroutine that runs on the loop. A coroutine that has come to that
+ * thread by schedule() awaits operations of bide.hpp by `.in(service.context())`. The destructor is called when nothing
+ * waits in it.
  * Threads: any, but for the functions that process events. Progress: lock-free, but for those.
  */
 class io_service
@@ -2381,7 +2382,7 @@ class io_service
         if (work_.fetch_sub(1, std::memory_order_acq_rel) == 1)
             stop();
     }
-    /* The loop for operations of bide.hpp: bide::recv(...).in(service.context()). */
+    /* For operations of bide.hpp on the loop's thread, behind schedule(): bide::recv(...).in(service.context()). */
     const bide_context &context() const noexcept
     {
         return *bide_loop_context(loop_);

@@ -414,6 +414,7 @@ cppcoro::task<char> receives(cppcoro::io_service &service, bide_descriptor &one,
                              bide_descriptor &other)
 {
     std::byte sent[1] = {std::byte('x')}, received[1] = {};
+    co_await service.schedule();
     auto [got, put] = co_await cppcoro::when_all(bide::recv(one, received).in(service.context()),
                                                  bide::send(other, sent).in(service.context()));
     CHECK(got && *got == 1 && put && *put == 1);

@@ -28,7 +28,6 @@ static bide_stream stream;
 
 /* (they are called by tables alone) */
 #define bide_http_agent_tls_connect bide_http_agent_tls_connect_
-#define bide_http_agent_tls_connect_http1 bide_http_agent_tls_connect_http1_
 #define bide_http_agent_http2_run   bide_http_agent_http2_run_
 #define bide_http_agent_http2_recv  bide_http_agent_http2_recv_
 #define bide_http_agent_http2_read  bide_http_agent_http2_read_
@@ -252,7 +251,7 @@ void awaits_nothing(void)
     bide_http_client_recv(0);                                        // HERE
     bide_http_client_write(0, 0, 0);                                    // HERE
     bide_http_agent_tls_connect(0, 0, stream, 0);                       // HERE
-    bide_http_agent_tls_connect_http1(0, 0, stream, 0);                 // HERE
+    bide_http_agent_tls_connect_http1_(0, 0, stream, 0);                // HERE
     bide_http_agent_http2_run(0);                                       // HERE
     bide_http_agent_http2_recv(0);                                      // HERE
     bide_http_agent_http2_read(0, 0, 0);                                // HERE

@@ -251,7 +251,7 @@ void awaits_nothing(void)
     bide_http_client_recv(0);                                        // HERE
     bide_http_client_write(0, 0, 0);                                    // HERE
     bide_http_agent_tls_connect(0, 0, stream, 0);                       // HERE
-    bide_http_agent_tls_connect_http1_(0, 0, stream, 0);                // HERE
+    bide_http_agent_tls_connect_http1_(0, 0, stream, 0); // bide_http_agent_tls_connect_http1() HERE
     bide_http_agent_http2_run(0);                                       // HERE
     bide_http_agent_http2_recv(0);                                      // HERE
     bide_http_agent_http2_read(0, 0, 0);                                // HERE

@@ -2227,6 +2227,7 @@ BIDE_HPP_COROUTINE_ inline task<> sleep_on(const bide_context &scheduler, std::u
     bide_context context = scheduler;
     std::optional<linked_stop_source> source;
     token.throw_if_cancellation_requested();
+    co_await schedule_operation(scheduler); /* (a sleep that is over at once does not move) */
     if (token.can_be_cancelled())
         context.stop = source.emplace(token.get()).get();
     check((co_await bide::wait_with<bide_sleep>(sleep_maker{nanoseconds}).in(context)).error());

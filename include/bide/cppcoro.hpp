@@ -788,7 +788,7 @@ BIDE_HPP_COROUTINE_ shared_task<Result> make_shared_task(Awaitable awaitable)
 namespace detail
 {
 
-/* What the promises of a starter share. */
+/* The base of the promises of starters. */
 struct starter_promise : runner {
     struct ender {
         bool await_ready() const noexcept
@@ -2227,7 +2227,7 @@ BIDE_HPP_COROUTINE_ inline task<> sleep_on(const bide_context &scheduler, std::u
     bide_context context = scheduler;
     std::optional<linked_stop_source> source;
     token.throw_if_cancellation_requested();
-    co_await schedule_operation(scheduler); /* (a sleep that is over at once does not move) */
+    co_await schedule_operation(scheduler); /* (a sleep that ends at once moves nothing) */
     if (token.can_be_cancelled())
         context.stop = source.emplace(token.get()).get();
     check((co_await bide::wait_with<bide_sleep>(sleep_maker{nanoseconds}).in(context)).error());
@@ -2283,10 +2283,9 @@ class static_thread_pool
 };
 
 /*
- * A loop with input and output: a bide_loop. It has one thread, the one that first calls one of the functions that process
- * events; these are not called by others then, nor by a coroutine that runs on the loop. A coroutine that has come to that
- * thread by schedule() awaits operations of bide.hpp by `.in(service.context())`. The destructor is called when nothing
- * waits in it.
+ * A loop with input and output: a bide_loop. The first thread that processes events becomes its thread. No other thread may
+ * process events then, nor may a coroutine that runs on the loop. A coroutine that schedule() has moved to that thread awaits
+ * operations of bide.hpp by `.in(service.context())`. Destroy it only when nothing waits in it.
  * Threads: any, but for the functions that process events. Progress: lock-free, but for those.
  */
 class io_service

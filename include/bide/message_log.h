@@ -258,9 +258,10 @@ void bide_log_close(bide_log *log);
  * unsubscribed: otherwise it is misuse, which is detected for consumers and claims. Each call of
  * bide_log_close(), bide_log_unsubscribe() and bide_log_claim_release() with it has returned: that
  * a reader saw the end does not mean that the closing call has. NULL does nothing.
- * Threads: one at a time. Progress: blocks while another handle of the same name opens or closes;
- * for file, while any log of the engine opens or closes, with all its calls on files, and until
- * what the log's last handle has left is stored and its files are closed. So does fork(2).
+ * Threads: one at a time. Progress: blocks while another handle of the same name opens or closes.
+ * The engine `file` has one lock for all its logs: there it blocks while any of them opens or closes,
+ * with all the calls on files. The last handle of a log also stores what is left and closes the
+ * log's files. fork(2) waits for that lock too.
  */
 void bide_log_destroy(bide_log *log);
 

@@ -96,7 +96,10 @@ static BIDE_NOINLINE bide_frame *operation_begin_at_owner(bide_io *io, bide_io_o
 }
 
 #if BIDE_DEBUG
-/* Tells once in a process, on stderr, what is missing. `line` is where the coroutine runs; 0: it is suspended. */
+/*
+ * Reports once in a process, on stderr, that the loop is missing. `line` is where the coroutine runs; 0: it is
+ * suspended.
+ */
 static BIDE_COLD void explain_no_loop(const bide_frame *frame, unsigned line)
 {
     enum { EXPLAINED_FRAMES = 4 };
@@ -113,10 +116,11 @@ static BIDE_COLD void explain_no_loop(const bide_frame *frame, unsigned line)
                                        length != 0 ? ", awaited by " : "", entries[i].name,
                                        entries[i].file, entries[i].line);
     }
-    fprintf(stderr,
-            "bide: %s: needs a loop for input and output, which its scheduler is not, and ends with -ENOTSUP;"
-            " run it by bide_run or bide_loop_wait, or on a pool of bide_io_pool_create\n",
-            who);
+    fprintf(
+        stderr,
+        "bide: %s: needs a loop for input and output, which its scheduler is not, and ends with "
+        "-ENOTSUP; run it by bide_run or bide_loop_wait, or on a pool of bide_io_pool_create\n",
+        who);
 }
 #else
 #define explain_no_loop(frame, line) ((void)(line))

@@ -29,7 +29,7 @@ enum {
 
 enum log_file_kind { LOG_FILE_LOG = 1, LOG_FILE_SEGMENT = 2, LOG_FILE_GROUPS = 3 };
 
-/* Where a record begins. */
+/* The place of a record. */
 struct log_file_hint {
     uint64_t base; /* of its segment; 0: none */
     uint64_t number;
@@ -81,7 +81,7 @@ struct log_file_handle {
     struct log_file *file;
 };
 
-/* A file that is read from the front. */
+/* Reads a file from its beginning to its end. */
 struct log_file_reader {
     int descriptor;
     uint64_t id;     /* of the log */

@@ -7,8 +7,9 @@
  *    its writes. A sync alone would succeed now, because the system believes that the disk has them.
  *    So the signature is always written again, and the newest segment and the groups are, unless the
  *    log was closed in order. Other segments were synced before they got a successor.
- * 3. Whatever is no record, and all behind it, is a tear, unless a record behind it says that the
- *    message was synced: a loss of power leaves the pages that were not synced in any order.
+ * 3. Bytes that are no record are a tear, with all bytes behind them, because a loss of power leaves
+ *    unsynced pages in any order. If a record behind them says that the message was synced, they are
+ *    damage.
  * 4. Groups that are ahead of the log are cut in the file before the log is used. The numbers that
  *    they were done with are given again.
  */

@@ -82,7 +82,7 @@ void bide_log_group_release_(struct bide_log_group_ *group, const bide_log_consu
 bool bide_log_group_keep_(struct bide_log_group_ *group, const bide_log_consumer *owner,
                           uint64_t number, void *memory);
 
-/* Messages before `oldest` are no longer kept: those that no consumer has are done. */
+/* Messages before `oldest` are no longer kept. Each of them that no consumer has is done. */
 void bide_log_group_skip_(struct bide_log_group_ *group, uint64_t oldest);
 
 /* For groups that are stored: of a delivered message, and the next messages of a group that was. */

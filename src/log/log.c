@@ -484,7 +484,7 @@ static void log_batch_ends(struct log_state *state, struct bide_log_batch_ *batc
     bide_notify_all(&state->news); /* readers of a closed handle need not wait for it */
 }
 
-/* The wait for its batch has ended, or was cut short; the status of the publish. */
+/* The status of the publish, when the wait for its batch has ended or was cancelled. */
 static int log_publish_end(bide_log_operation *self, int status)
 {
     struct log_state *state = self->log->state;

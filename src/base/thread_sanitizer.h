@@ -16,8 +16,9 @@
 #endif
 
 /*
- * How long a thread that runs handlers of signals may sleep under ThreadSanitizer: nanoseconds. ThreadSanitizer defers
- * a handler until its thread makes a call that it intercepts.
+ * How long a thread that runs handlers of signals may sleep under ThreadSanitizer: nanoseconds. ThreadSanitizer defers a
+ * handler until its thread makes a call that it intercepts. A handler that arrives right before such a call that sleeps is
+ * sometimes deferred until the call returns. So these threads wake ten times a second.
  */
 enum { BIDE_TSAN_SLEEP_MAX_ = 100000000 };
 

@@ -31,10 +31,8 @@ enum { LOOP_TURN = 16 };
 enum { MAX_FILE_THREADS = 4, SPARE_FILE_THREADS = 252 };
 
 /*
- * The time at which a loop that sleeps until `deadline` wakes without a post. ThreadSanitizer defers a
- * signal handler until the thread makes a call that it intercepts. A handler that arrives right
- * before epoll_wait, which it intercepts, is sometimes deferred until epoll_wait returns. So under
- * ThreadSanitizer a loop wakes ten times a second, and asks for the time.
+ * The time at which a loop that sleeps until `deadline` wakes without a post. Its sleep is bounded under
+ * ThreadSanitizer: thread_sanitizer.h.
  */
 BIDE_INLINE uint64_t bide_loop_wake_time_(uint64_t deadline)
 {

@@ -85,15 +85,12 @@ uint32_t bide_signal_handler_count_(int number)
     return bide_atomic_load(&signal_handlers.signals[number].delivered, acquire);
 }
 
-/*
- * ThreadSanitizer defers a handler until its thread makes a call that it intercepts. A signal that the dispatcher
- * receives right before it sleeps may be deferred until it wakes. So under ThreadSanitizer it wakes ten times a second.
- */
+/* The dispatcher's sleep is bounded under ThreadSanitizer: thread_sanitizer.h. */
 static int signal_handler_sleep(void)
 {
 #if !BIDE_HAS_EVENTFD
     struct pollfd polled = {signal_handlers.news, POLLIN, 0};
-    if (poll(&polled, 1, BIDE_UNDER_TSAN_ ? 100 : -1) < 0)
+    if (poll(&polled, 1, BIDE_UNDER_TSAN_ ? BIDE_TSAN_SLEEP_MAX_ / 1000000 : -1) < 0)
         return -1;
     bide_descriptor_lower_(signal_handlers.news);
     return 0;

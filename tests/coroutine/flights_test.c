@@ -5,6 +5,7 @@
  */
 #include "misuse.h"
 
+#include "../../src/base/thread_sanitizer.h"
 #include "../../src/coroutine/flights.h"
 
 #include "bide/auto_event.h"
@@ -177,17 +178,11 @@ static bide_awaiter *sequence_wait(void)
     return bide_sequence_barrier_wait_until_published(&waiter, &of, 1);
 }
 
-#if defined __clang__
-#if __has_feature(thread_sanitizer)
-#define __SANITIZE_THREAD__ 1
-#endif
-#endif
-
 /*
  * The mistake itself is a race: it writes to a struct that the thread of the timers has, though the sleep is so
  * long that this thread never takes it out. So ThreadSanitizer reports it before the library does.
  */
-#if !defined __SANITIZE_THREAD__
+#if !BIDE_UNDER_TSAN_
 #define SLEEPS sleeps,
 static bide_awaiter *sleeps(void)
 {

@@ -12,6 +12,7 @@
 #define _GNU_SOURCE
 #include "subjects.h"
 
+#include "../../src/base/thread_sanitizer.h"
 #include "../../src/io/statx.h"
 
 #include <errno.h>
@@ -31,16 +32,8 @@ enum {
     MUCH_MEMORY = 131072, /* the same */
 };
 
-#if defined __SANITIZE_THREAD__ /* (it does not know the children of a fork of several threads) */
-#define HAS_CHILDREN 0
-#elif defined __has_feature
-#if __has_feature(thread_sanitizer)
-#define HAS_CHILDREN 0
-#endif
-#endif
-#ifndef HAS_CHILDREN
-#define HAS_CHILDREN 1
-#endif
+/* (ThreadSanitizer does not know the children of a fork of several threads) */
+enum { HAS_CHILDREN = !BIDE_UNDER_TSAN_ };
 
 /* Two ends, which all actors share. */
 typedef struct kit {

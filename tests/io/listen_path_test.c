@@ -3,6 +3,7 @@
  * never removed.
  */
 #define _GNU_SOURCE
+#include "../open_descriptors.h"
 #include "../testing.h"
 
 #include <bide/socket.h>
@@ -297,19 +298,11 @@ static void the_directory_of_another_user_is_not_locked(void **state)
     close(lock);
 }
 
-static unsigned count_descriptors(void)
-{
-    unsigned count = 0;
-    for (int fd = 0; fd < 256; fd++)
-        count += fcntl(fd, F_GETFD) >= 0;
-    return count;
-}
-
 static void no_descriptor_is_left(void **state)
 {
     (void)state;
     bide_listen_path where;
-    unsigned before = count_descriptors();
+    unsigned before = open_descriptors();
     int fd = opened(&where);
     assert_true(fd >= 0);
     bide_listen_path_remove(&where);
@@ -318,7 +311,7 @@ static void no_descriptor_is_left(void **state)
     assert_int_equal(opened(&where), -EEXIST);
     bide_listen_path_remove(&where);
     assert_int_equal(unlink(f.path), 0);
-    assert_int_equal(count_descriptors(), before);
+    assert_int_equal(open_descriptors(), before);
 }
 
 /* As a child of fork does: the file is the parent's. */
@@ -326,7 +319,7 @@ static void the_file_stays_if_it_is_not_removed(void **state)
 {
     (void)state;
     bide_listen_path where, unopened;
-    unsigned before = count_descriptors();
+    unsigned before = open_descriptors();
     int fd = opened(&where);
     assert_true(fd >= 0);
     assert_int_equal(bide_listen_path_init(&unopened, f.path), 0);
@@ -336,7 +329,7 @@ static void the_file_stays_if_it_is_not_removed(void **state)
     bide_listen_path_remove(&where); /* (has nothing to remove) */
     assert_int_equal(connect_to_path(), 0);
     close(fd);
-    assert_int_equal(count_descriptors(), before);
+    assert_int_equal(open_descriptors(), before);
     assert_int_equal(unlink(f.path), 0);
 }
 

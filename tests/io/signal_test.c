@@ -2,6 +2,8 @@
 #define _GNU_SOURCE
 #include "runner.h"
 
+#include "../../src/base/thread_sanitizer.h"
+
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
@@ -33,17 +35,6 @@ static void do_nothing(int number)
     (void)number;
 }
 
-#if defined __SANITIZE_THREAD__
-#define UNDER_TSAN true
-#elif defined __has_feature
-#if __has_feature(thread_sanitizer)
-#define UNDER_TSAN true
-#endif
-#endif
-#ifndef UNDER_TSAN
-#define UNDER_TSAN false
-#endif
-
 /*
  * ThreadSanitizer defers handlers until the thread makes a call that it intercepts, and it intercepts no
  * wait on a futex. Under it, tests whose signals come from other threads block the signals on the waiting
@@ -56,7 +47,7 @@ static void block_under_tsan(int how)
     sigaddset(&set, SIGUSR1);
     sigaddset(&set, SIGUSR2);
     sigaddset(&set, SIGHUP);
-    if (UNDER_TSAN)
+    if (BIDE_UNDER_TSAN_)
         pthread_sigmask(how, &set, NULL);
 }
 
@@ -481,7 +472,7 @@ static void in_a_child_of_fork_it_is_as_before(void **state)
     if (child == 0) {
         if (handler_of(SIGUSR1) != SIG_DFL || bide_signal_destroy(&signal) != 0)
             _exit(1);
-        if (!UNDER_TSAN && /* (ThreadSanitizer allows no thread there) */
+        if (!BIDE_UNDER_TSAN_ && /* (ThreadSanitizer allows no thread there) */
             !hears_by_itself())
             _exit(2);
         send_signal(SIGUSR1);

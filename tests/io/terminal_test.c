@@ -5,6 +5,8 @@
 #define _GNU_SOURCE
 #include "runner.h"
 
+#include "../../src/base/thread_sanitizer.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -16,14 +18,6 @@
 #include <sys/wait.h>
 #include <termios.h>
 #include <unistd.h>
-
-#if defined __SANITIZE_THREAD__
-#define IS_WITH_TSAN 1
-#elif defined __has_feature
-#define IS_WITH_TSAN __has_feature(thread_sanitizer)
-#else
-#define IS_WITH_TSAN 0
-#endif
 
 /* ---- Calls that fail, and a thief ---- */
 
@@ -513,7 +507,7 @@ static void a_window_changes_its_size(void **state)
     assert_int_equal(bide_terminal_get_size(&f->opened, &size), 0);
     assert_int_equal(size.columns, 80);
     assert_int_equal(size.rows, 24);
-#if !IS_WITH_TSAN /* (it defers handlers) */
+#if !BIDE_UNDER_TSAN_ /* (it defers handlers) */
     bide_signal resized;
     bide_signal_waiter wait;
     assert_int_equal(bide_signal_listen(&resized, SIGWINCH), 0);

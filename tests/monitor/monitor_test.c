@@ -3,22 +3,16 @@
  * disconnect do no harm.
  */
 #define _GNU_SOURCE
+#include "../open_descriptors.h"
 #include "monitor_peer.h"
+
+#include "../../src/base/thread_sanitizer.h"
 
 #include <signal.h>
 #include <sys/wait.h>
 
 /* (ThreadSanitizer does not support threads that the child of a fork starts) */
-#if defined __has_feature
-#if __has_feature(thread_sanitizer)
-#define __SANITIZE_THREAD__ 1
-#endif
-#endif
-#if defined __SANITIZE_THREAD__
-enum { MAY_START_IN_CHILD = 0 };
-#else
-enum { MAY_START_IN_CHILD = 1 };
-#endif
+enum { MAY_START_IN_CHILD = !BIDE_UNDER_TSAN_ };
 
 /* ---- Where it listens ---- */
 
@@ -157,25 +151,17 @@ static void another_user_is_rejected_even_if_the_file_allows_it(void **state)
     assert_int_equal(bide_monitor_stop(), 0);
 }
 
-static unsigned count_descriptors(void)
-{
-    unsigned count = 0;
-    for (int fd = 0; fd < 256; fd++)
-        count += fcntl(fd, F_GETFD) >= 0;
-    return count;
-}
-
 static void a_child_of_fork_has_none_and_may_have_its_own(void **state)
 {
     (void)state;
     int status;
-    unsigned before = count_descriptors();
+    unsigned before = open_descriptors();
     start();
     pid_t child = fork();
     if (child == 0) {
         char found[200], own[120];
         snprintf(own, sizeof own, "%s.child", path);
-        if (count_descriptors() != before)
+        if (open_descriptors() != before)
             _exit(2);
         bool good = bide_monitor_path(found, sizeof found) == 0 && bide_monitor_stop() == -EALREADY;
         if (MAY_START_IN_CHILD && getenv("MESON_EXE_WRAPPER") == NULL)

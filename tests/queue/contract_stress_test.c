@@ -4,19 +4,14 @@
  */
 #include "queue/histories.h"
 
-#if defined __SANITIZE_THREAD__
-#define SLOW 1
-#elif defined __has_feature
-#if __has_feature(thread_sanitizer)
-#define SLOW 1
-#endif
-#endif
-#ifndef SLOW
-#define SLOW 0
-#endif
+#include "../../src/base/thread_sanitizer.h"
 
 /* (of each crew) */
-enum { ROUNDS = SLOW ? 15 : 40, OPERATIONS = 50, LONG = SLOW ? 1000 : 4000 };
+enum {
+    ROUNDS = BIDE_UNDER_TSAN_ ? 15 : 40,
+    OPERATIONS = 50,
+    LONG = BIDE_UNDER_TSAN_ ? 1000 : 4000
+};
 
 static bool run(const queue_kind *kind, uint32_t rounds, size_t operations, bool closes)
 {

@@ -3,6 +3,7 @@
  * both.
  */
 #define _GNU_SOURCE
+#include "../open_descriptors.h"
 #include "schedule_testing.h"
 
 #include "../../src/system/descriptors.h"
@@ -31,14 +32,6 @@ static int create(void)
     int fd = bide_descriptor_create_();
     assert_true(fd >= 0);
     return fd;
-}
-
-static unsigned open_descriptors(void)
-{
-    unsigned count = 0;
-    for (int fd = 0; fd < 4096; fd++)
-        count += fcntl(fd, F_GETFD) >= 0;
-    return count;
 }
 
 static void one_that_is_raised_is_readable_until_it_is_lowered(void **state)

@@ -6,6 +6,8 @@
 #include "faults.h"
 #include "schedule_testing.h"
 
+#include "../../src/base/thread_sanitizer.h"
+
 #include "bide/deadline.h"
 #include "bide/handle.h"
 #include "bide/sleep.h"
@@ -17,17 +19,6 @@
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#if defined __SANITIZE_THREAD__
-#define UNDER_TSAN 1
-#elif defined __has_feature
-#if __has_feature(thread_sanitizer)
-#define UNDER_TSAN 1
-#endif
-#endif
-#ifndef UNDER_TSAN
-#define UNDER_TSAN 0
-#endif
 
 #define MILLISECOND UINT64_C(1000000)
 #define HOUR        (3600 * UINT64_C(1000000000))
@@ -462,7 +453,7 @@ static void a_child_sleeps_by_a_thread_of_its_own(void **state)
 {
     (void)state;
     static struct sleeper old[2];
-#if UNDER_TSAN
+#if BIDE_UNDER_TSAN_
     print_message("# TSan: no threads in a child of a program that has threads\n");
     skip();
 #endif

@@ -213,8 +213,9 @@ bide_awaiter *bide_scope_join_checked_(bide_scope *scope, const char *what, cons
                                        const char *file, unsigned line);
 #if BIDE_DEBUG
 #define BIDE_BRANCH_REUSED_ "a bide_branch is used again before what it ran ended"
-#define BIDE_SCOPE_CLOSED_  "something is spawned into a scope that is not open"
-#define BIDE_SCOPE_JOINED_  "a scope is joined that was never opened"
+#define BIDE_SCOPE_CLOSED_ \
+    "something is spawned into a scope that bide_scope_init has not opened, or that was joined"
+#define BIDE_SCOPE_JOINED_ "a scope is joined that was never opened"
 #define bide_scope_spawn(scope, branch, awaiter)                        \
     bide_scope_spawn_checked_((scope), (branch), NULL, (awaiter), NULL, \
                               BIDE_BRANCH_REUSED_ ": " #branch,         \

@@ -99,6 +99,15 @@ says 'await in a plain main' \
     "$bidec" gcc "$include" -c plain_main.c
 says 'an async main without a loop' 'error: an async main runs on a loop: include bide/loop.h' \
     "$bidec" gcc "$include" -c main_without_loop.c
+sed 's/return await twice(21) != 42;/spawn(twice(21)); return 0;/' right.c >without_scope.c
+sed 's/async int main/int main/' without_scope.c >spawn_in_plain.c
+sed 's/await twice(21) != 42/spawn(21)/; s/^async int main/int spawn(int n);\nint main/' right.c >own_spawn.c
+says 'a spawn without a scope' 'error: spawn() takes a scope and the call of an async function: spawn(&scope, f(...))' \
+    "$bidec" gcc "$include" -c without_scope.c
+says 'a spawn in a plain main' \
+    'error: spawn is used in main, which is a plain function: declare that async, or start the async function with bide_spawn' \
+    "$bidec" gcc "$include" -c spawn_in_plain.c
+accepts 'a function of the user that is called spawn' "$bidec" gcc "$include" -c own_spawn.c
 says 'a call without await' 'error: twice is async' "$bidec" gcc "$include" -c forgotten.c
 says 'C of 1989' 'error: bide needs C11: compile with -std=c11 or -std=gnu11' gcc -std=c89 "$include" -c plain.c
 if command -v g++ >/dev/null && printf 'int main() {}\n' | g++ -std=c++20 -fsyntax-only -x c++ - 2>said; then

@@ -378,7 +378,8 @@ static const char *awaiter_of(struct node *node, struct scope *slot)
 const char *lower_spawn(struct node *node)
 {
     if (list_length(node->list) != 2)
-        reject_at(node->first, "spawn() takes a scope and the call of an async function");
+        reject_at(node->first, "spawn() takes a scope and the call of an async function: "
+                               "spawn(&scope, f(...))");
     struct node *call = without_parentheses(node->list->next);
     if (is_pointer_call(call))
         return lower_spawned_pointer(node->list, call);

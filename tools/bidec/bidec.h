@@ -574,7 +574,7 @@ bool warn_of_frames(const char *assembly, const char *file, unsigned long limit)
 /* ---- calls.c ---- */
 
 void check_function(void);
-void check_plain_body(const char *name, int first, int end);
+void check_plain_body(int function_name, int first, int end);
 void check_initialiser(int first, int end);
 
 /* ---- lint.c ---- */

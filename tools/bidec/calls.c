@@ -189,9 +189,33 @@ static bool is_named_here(int first, int token)
     return false;
 }
 
-/* A plain function: two words in a row, of which the first is a word of async functions. */
-void check_plain_body(const char *name, int first, int end)
+static bool is_member(int token)
 {
+    return token_is(token - 1, ".") || token_is(token - 1, "->");
+}
+
+/*
+ * A call of `spawn`: it is not declared between `from`, the name of the function, and here, by a name or a star in front
+ * or otherwise than by a call.
+ */
+static bool is_spawn(int from, int token)
+{
+    if (!is_name(token, "spawn") || !token_is(token + 1, "(") || is_member(token))
+        return false;
+    for (int i = from; i <= token; i++) {
+        bool is_call = tokens[i - 1].kind != NAME && !token_is(i - 1, "*") && token_is(i + 1, "(");
+        is_call = is_call || token_is(i - 1, "return") || token_is(i - 1, "else") ||
+                  token_is(i - 1, "do");
+        if (is_name(i, "spawn") && !is_member(i) && !is_call)
+            return false;
+    }
+    return true;
+}
+
+/* A plain function: two words in a row, of which the first is a word of async functions. */
+void check_plain_body(int function_name, int first, int end)
+{
+    const char *name = spelling_of(function_name);
     for (int i = first; i < end; i++) {
         enum token_kind next = (enum token_kind)tokens[i + 1].kind;
         bool is_await = is_name(i, "await") && (next == NAME || token_is(i + 1, "("));
@@ -200,7 +224,8 @@ void check_plain_body(const char *name, int first, int end)
             token_is(i + 1, "(");
         bool is_yield = is_name(i, "yield") && (next == NAME || next == NUMBER || next == STRING);
         bool is_defer = is_name(i, "defer") && (next == NAME || token_is(i + 1, "{"));
-        if (!is_await && !is_each && !is_yield && !is_defer && !is_async_block(i))
+        bool spawns = is_spawn(function_name, i);
+        if (!is_await && !is_each && !is_yield && !is_defer && !spawns && !is_async_block(i))
             continue;
         if (tokens[i].system || is_global_name(i) || is_named_here(first, i))
             continue;
@@ -214,6 +239,12 @@ void check_plain_body(const char *name, int first, int end)
                       "defer is used in %s, which is a plain function: declare that async, or give "
                       "a variable the attribute cleanup",
                       name);
+        if (spawns)
+            report_at(
+                i,
+                "spawn is used in %s, which is a plain function: declare that async, or start "
+                "the async function with bide_spawn",
+                name);
         report_at(
             i,
             "%s is used in %s, which is a plain function: declare that async, or run an async "

@@ -548,7 +548,7 @@ static void read_declarators(struct text *out, struct specifiers *specifiers)
                 int first = at;
                 at = closing_bracket(at) + 1;
                 if (d->name != 0 && on_function == NULL)
-                    check_plain_body(spelling_of(d->name), first, at);
+                    check_plain_body(d->name, first, at);
             }
             return;
         }

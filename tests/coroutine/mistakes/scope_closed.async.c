@@ -1,7 +1,7 @@
 /*
  * Something is spawned into a scope that was joined.
  * told: run
- * says: something is spawned into a scope that is not open, body,
+ * says: something is spawned into a scope that bide_scope_init has not opened, or that was joined, body,
  */
 #include "mistakes.h"
 

@@ -1,6 +1,7 @@
 /*
  * The cases are kept in a file without a name, which the processes of jobs.h share: each appends a case
- * by one write(). The process that has opened the file copies the cases in order.
+ * by one write(). The process that has opened the file copies the cases in order, the last of each number:
+ * a process may be lost after it has added its case, and is then a case itself.
  */
 #define _GNU_SOURCE
 #include "junit.h"
@@ -134,34 +135,62 @@ static char *read_kept(size_t *size)
     return all;
 }
 
-/* Writes the cases. A case that was written in part ends them. */
-static void print_all(const char *suite, const char *all, size_t size)
-{
-    unsigned counts[] = {0, 0, 0}, max = 0;
-    double seconds = 0;
+/* One of the kept cases. */
+typedef struct kept_case {
     case_head head;
-    size_t end = 0;
-    while (size - end >= sizeof head) {
-        memcpy(&head, all + end, sizeof head);
-        if (head.length > size - end - sizeof head)
+    const char *text;
+    size_t place; /* among the kept cases */
+} kept_case;
+
+static int compare_cases(const void *a, const void *b)
+{
+    const kept_case *x = a, *y = b;
+    if (x->head.number != y->head.number)
+        return x->head.number < y->head.number ? -1 : 1;
+    return x->place < y->place ? -1 : x->place > y->place;
+}
+
+/*
+ * The cases in the order of their numbers, the last of each number; NULL if there is no memory. A case
+ * that was written in part ends them.
+ */
+static kept_case *sorted_cases(const char *all, size_t size, size_t *count)
+{
+    kept_case *cases = malloc((size / sizeof(case_head) + 1) * sizeof *cases);
+    size_t kept_count = 0;
+    *count = 0;
+    if (cases == NULL)
+        return NULL;
+    for (size_t at = 0; size - at >= sizeof(case_head);) {
+        kept_case c = {.text = all + at + sizeof c.head, .place = kept_count};
+        memcpy(&c.head, all + at, sizeof c.head);
+        if (c.head.length > size - at - sizeof c.head)
             break;
-        counts[head.kind]++;
-        seconds += head.seconds;
-        max = head.number > max ? head.number : max;
-        end += sizeof head + head.length;
+        cases[kept_count++] = c;
+        at += sizeof c.head + c.head.length;
+    }
+    qsort(cases, kept_count, sizeof *cases, compare_cases);
+    for (size_t i = 0; i < kept_count; i++) {
+        if (i + 1 == kept_count || cases[i + 1].head.number != cases[i].head.number)
+            cases[(*count)++] = cases[i];
+    }
+    return cases;
+}
+
+static void print_all(const char *suite, const kept_case *cases, size_t count)
+{
+    unsigned counts[] = {0, 0, 0};
+    double seconds = 0;
+    for (size_t i = 0; i < count; i++) {
+        counts[cases[i].head.kind]++;
+        seconds += cases[i].head.seconds;
     }
     fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n<testsuite name=\"", output);
     print_escaped(output, suite);
-    fprintf(output, "\" tests=\"%u\" failures=\"%u\" skipped=\"%u\" time=\"%.3f\">\n",
-            counts[0] + counts[1] + counts[2], counts[JUNIT_FAILED], counts[JUNIT_SKIPPED],
-            seconds);
-    for (unsigned number = 0; number <= max; number++) {
-        for (size_t at = 0; at < end; at += sizeof head + head.length) {
-            memcpy(&head, all + at, sizeof head);
-            if (head.number == number)
-                fwrite(all + at + sizeof head, 1, head.length, output);
-        }
-    }
+    fprintf(output, "\" tests=\"%zu\" failures=\"%u\" skipped=\"%u\" time=\"%.3f\">\n", count,
+            counts[JUNIT_FAILED], counts[JUNIT_SKIPPED], seconds);
+    for (size_t i = 0; i < count; i++)
+        fwrite(cases[i].text, 1, cases[i].head.length, output);
     fputs("</testsuite>\n</testsuites>\n", output);
 }
 
@@ -169,11 +198,13 @@ bool junit_close(const char *suite)
 {
     if (output == NULL)
         return true;
-    size_t size;
+    size_t size, count = 0;
     char *all = read_kept(&size);
-    bool is_read = all != NULL || failed("a temporary file");
+    kept_case *cases = all != NULL ? sorted_cases(all, size, &count) : NULL;
+    bool is_read = cases != NULL || failed("a temporary file");
     if (is_read)
-        print_all(suite, all, size);
+        print_all(suite, cases, count);
+    free(cases);
     free(all);
     fclose(kept);
     bool is_whole = ferror(output) == 0;

@@ -18,7 +18,10 @@ typedef struct junit_case {
 /* Opens the file; false, with a message, if it cannot be written. */
 bool junit_open(const char *path);
 
-/* Adds the case of this number. May be called in the processes of jobs.h; does nothing without a file. */
+/*
+ * Adds the case of this number, in place of an earlier one of that number. May be called in the processes
+ * of jobs.h; does nothing without a file.
+ */
 void junit_add(unsigned number, const junit_case *c);
 
 /* Writes the cases in the order of their numbers; false, with a message, if they could not be written. */

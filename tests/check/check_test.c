@@ -13,6 +13,8 @@
 
 #include "testing.h"
 
+#include "../../src/check/junit.h"
+
 #include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -1407,6 +1409,31 @@ static void junit_has_a_case_for_each(void **unused)
     assert_int_equal(RUN(&suite, "--junit", path, "--weaken"), 2);
 }
 
+/* A process may be lost after it has added its scenario. */
+static void junit_has_one_case_for_a_process_that_is_lost_late(void **unused)
+{
+    (void)unused;
+    const char *path = made_file();
+    const junit_case second = {.name = "second", .seconds = 2, .summary = "nothing"};
+    const junit_case late = {.name = "late", .seconds = 1, .summary = "nothing"};
+    const junit_case lost = {.name = "late", .kind = JUNIT_FAILED, .summary = "lost"};
+    assert_true(junit_open(path));
+    junit_add(2, &second);
+    junit_add(1, &late);
+    junit_add(3, &second);
+    junit_add(1, &lost);
+    assert_true(junit_close("program"));
+    assert_string_equal(
+        read_file(path),
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n"
+        "<testsuite name=\"program\" tests=\"3\" failures=\"1\" skipped=\"0\" time=\"4.000\">\n"
+        "<testcase name=\"late\" time=\"0.000\"><failure message=\"lost\"></failure></testcase>\n"
+        "<testcase name=\"second\" time=\"2.000\"><system-out>nothing</system-out></testcase>\n"
+        "<testcase name=\"second\" time=\"2.000\"><system-out>nothing</system-out></testcase>\n"
+        "</testsuite>\n</testsuites>\n");
+    remove(path);
+}
+
 static void replay_runs_one(void **unused)
 {
     (void)unused;
@@ -1590,6 +1617,7 @@ int main(void)
         cmocka_unit_test(rounds_of_a_loop_are_folded_in_a_trace),
         cmocka_unit_test(a_graph_has_the_steps_and_their_orders),
         cmocka_unit_test(junit_has_a_case_for_each),
+        cmocka_unit_test(junit_has_one_case_for_a_process_that_is_lost_late),
         cmocka_unit_test(replay_runs_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

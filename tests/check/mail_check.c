@@ -31,17 +31,16 @@ typedef struct state {
     bide_run_loop loop;
     bide_io io;
     struct waiter waiters[WAITERS];
-    int count;
-    unsigned ended;
+    unsigned count, ended;
+    unsigned wanted;      /* the loop stops after so many ends and errands */
     bool is_done_inside;  /* the first is completed by the loop */
     bool is_sent_home;    /* the operations that they wait for */
     bool is_done_at_once; /* when it begins on its own loop */
-    int errands;
+    unsigned errands;
     bide_frame completer;
 } state;
 
 /* ---- An io that performs no operation ---- */
-
 
 void bide_io_release(bide_io_operation *operation)
 {
@@ -99,6 +98,12 @@ static bide_awaiter *begin(struct waiter *self)
 
 /* ---- Waiters ---- */
 
+static void stop_at_end(state *s)
+{
+    if (s->ended + s->errands == s->wanted)
+        bide_run_loop_stop(&s->loop);
+}
+
 bide_coroutine(waiter_body)
 {
     bide_begin(waiter_body, struct waiter * self);
@@ -111,26 +116,30 @@ bide_coroutine(waiter_body)
         bide_check_assert(self->state->is_done_at_once ||
                           (self->state->is_done_inside && self == self->state->waiters));
     self->state->ended++;
-    if (self->state->ended == (unsigned)self->state->count)
-        bide_run_loop_stop(&self->state->loop);
+    stop_at_end(self->state);
     bide_end();
 }
 
-static void begin_waiter(state *s, struct waiter *waiter)
+static void init_waiter(state *s, struct waiter *waiter)
 {
     waiter->state = s;
     bide_stop_source_init(&waiter->stop);
     waiter->context = s->loop.context;
     waiter->context.stop = &waiter->stop;
+}
+
+static void begin_waiter(state *s, struct waiter *waiter)
+{
+    init_waiter(s, waiter);
     bide_start(&waiter->task.frame, &waiter_body, &waiter->context);
 }
 
-static void setup_of(state *s, int count)
+static void setup_of(state *s, unsigned count)
 {
     bide_run_loop_init(&s->loop);
     bide_io_init(&s->io, &table, &s->loop.scheduler);
-    s->count = count;
-    for (int i = 0; i < count; i++) {
+    s->count = s->wanted = count;
+    for (unsigned i = 0; i < count; i++) {
         begin_waiter(s, &s->waiters[i]);
         bide_resume(&s->waiters[i].task.frame); /* it waits */
     }
@@ -150,7 +159,7 @@ static void run(void *p)
 {
     state *s = p;
     bide_run_loop_run(&s->loop);
-    bide_check_assert(s->ended == (unsigned)s->count);
+    bide_check_assert(s->ended == s->count);
     bide_run_loop_destroy(&s->loop);
 }
 
@@ -167,14 +176,19 @@ static bide_next complete_step(bide_frame *frame, unsigned depth)
 static const bide_coroutine_code complete_code = {complete_step, "completer", __FILE__, NULL, NULL};
 static const bide_point complete_point = BIDE_POINT_START(&complete_code);
 
+static void post_completer(state *s, const bide_point *point)
+{
+    bide_frame_init_in(&s->completer, point, &s->loop.context);
+    s->completer.awaiter.frame = &s->completer;
+    s->loop.scheduler.post(&s->loop.scheduler, &s->completer.awaiter, &s->completer.awaiter);
+}
+
 static void setup_done_inside(void *p)
 {
     state *s = p;
     s->is_done_inside = true;
     setup_of(s, 1);
-    bide_frame_init_in(&s->completer, &complete_point, &s->loop.context);
-    s->completer.awaiter.frame = &s->completer;
-    s->loop.scheduler.post(&s->loop.scheduler, &s->completer.awaiter, &s->completer.awaiter);
+    post_completer(s, &complete_point);
 }
 
 static void request(struct waiter *waiter)
@@ -195,24 +209,25 @@ static void request_both(void *p)
 }
 
 /* The io is one of several, and an operation that is awaited on this thread begins there. */
-static void setup_sent(state *s, int count)
+static void setup_sent(state *s, unsigned count, unsigned errands)
 {
     s->is_sent_home = true;
     setup_of(s, 0);
     s->io.group = &group;
     s->count = count;
+    s->wanted = count + errands;
 }
 
 static void setup_sent_home(void *p)
 {
-    setup_sent(p, 1);
+    setup_sent(p, 1, 0);
 }
 
 static void setup_done_at_once(void *p)
 {
     state *s = p;
     s->is_done_at_once = true;
-    setup_sent(s, 1);
+    setup_sent(s, 1, 0);
 }
 
 /* Awaits the operation on this thread, and cancels it. */
@@ -237,13 +252,53 @@ static void do_errand(bide_io *io, void *argument)
     state *s = bide_container_of(io, state, io);
     int *value = argument;
     *value = 7;
-    if (++s->errands == 2)
-        bide_run_loop_stop(&s->loop);
+    s->errands++;
+    stop_at_end(s);
+}
+
+/* On the loop's thread, which may come before the operation has begun. */
+static bide_next request_step(bide_frame *frame, unsigned depth)
+{
+    (void)depth;
+    request(&bide_container_of(frame, state, completer)->waiters[0]);
+    return bide_next_none();
+}
+
+static const bide_coroutine_code request_code = {request_step, "requester", __FILE__, NULL, NULL};
+static const bide_point request_point = BIDE_POINT_START(&request_code);
+
+static void setup_requested_at_home(void *p)
+{
+    state *s = p;
+    setup_sent(s, 1, 0);
+    init_waiter(s, &s->waiters[0]);
+    post_completer(s, &request_point);
+}
+
+static void await_initialised(void *p)
+{
+    state *s = p;
+    bide_start(&s->waiters[0].task.frame, &waiter_body, &s->waiters[0].context);
+    bide_resume(&s->waiters[0].task.frame);
+}
+
+static void setup_beside_errand(void *p)
+{
+    state *s = p;
+    s->is_done_at_once = true;
+    setup_sent(s, 1, 1);
+}
+
+/* The other's errand may be the oldest request then. */
+static void await_and_run(void *p)
+{
+    await_it(p);
+    run(p);
 }
 
 static void setup_errands(void *p)
 {
-    setup_sent(p, 0);
+    setup_sent(p, 0, 2);
 }
 
 static void send_errand(void *p)
@@ -285,6 +340,24 @@ static const bide_check_scenario errands = {
     .threads = {run, send_two_errands},
 };
 
+static const bide_check_scenario beside_errand = {
+    .name = "one_is_sent_home_beside_an_errand",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_beside_errand,
+    .threads = {await_and_run, send_errand},
+};
+
+static const bide_check_scenario requested_at_home = {
+    .name = "one_is_sent_home_where_it_is_asked_to_stop",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .never_spurious = true,
+    .preemptions = 1,
+    .setup = setup_requested_at_home,
+    .threads = {run, await_initialised},
+};
+
 static const bide_check_scenario one = {
     .name = "one_is_asked_to_stop",
     .size = sizeof(state),
@@ -314,7 +387,8 @@ static const bide_check_scenario beside_done = {
 int main(int argc, char **argv)
 {
     static const bide_check_scenario *const all[] = {
-        &one, &one_after_the_other, &beside_done, &sent_home, &sent_home_done, &errands, NULL};
+        &one,     &one_after_the_other, &beside_done,       &sent_home, &sent_home_done,
+        &errands, &beside_errand,       &requested_at_home, NULL};
     static const char *const files[] = {"remote.c", NULL};
     return bide_check_main(argc, argv, &(bide_check_suite){all, files, NULL});
 }

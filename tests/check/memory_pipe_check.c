@@ -9,7 +9,7 @@
 #include "bide/stop.h"
 #include "bide/stream.h"
 
-enum { SIZE = 2, BYTES = 3, WAITS = 1 /* the status of a wait that has not ended */ };
+enum { SIZE = 2, BYTES = 3, BEYOND = 9, WAITS = 1 /* the status of a wait that has not ended */ };
 
 struct end {
     bide_task task;
@@ -20,6 +20,7 @@ struct end {
     char data[BYTES];
     size_t count;
     int status;
+    bool has_ended;
 };
 
 typedef struct state {
@@ -35,13 +36,14 @@ bide_coroutine(writer_body)
     bide_begin(writer_body, struct end * self);
     for (int i = 0; i < BYTES; i++)
         self->data[i] = (char)(i + 1);
-    bide_await_status(self->status, bide_stream_write(&self->operation,
-                                                      bide_memory_stream(&self->state->output),
-                                                      self->data, BYTES));
+    bide_await_status(self->status,
+                      bide_stream_write(&self->operation, bide_memory_stream(&self->state->output),
+                                        self->data, BYTES));
     self->count = bide_stream_count(&self->operation, bide_memory_stream(&self->state->output));
     if (self->status == 0)
-        bide_await(
-            bide_stream_shutdown_output(&self->operation, bide_memory_stream(&self->state->output)));
+        bide_await(bide_stream_shutdown_output(&self->operation,
+                                               bide_memory_stream(&self->state->output)));
+    self->has_ended = true;
     bide_end();
 }
 
@@ -49,19 +51,21 @@ bide_coroutine(writer_body)
 bide_coroutine(reader_body)
 {
     bide_begin(reader_body, struct end * self);
+    self->data[SIZE] = BEYOND;
     for (;;) {
         bide_await_status(self->status, bide_stream_read(&self->operation,
                                                          bide_memory_stream(&self->state->input),
                                                          self->data, SIZE));
-        size_t count =
-            bide_stream_count(&self->operation, bide_memory_stream(&self->state->input));
+        size_t count = bide_stream_count(&self->operation, bide_memory_stream(&self->state->input));
         if (self->status < 0)
             bide_check_assert(count == 0);
         if (count == 0)
             break;
         for (size_t i = 0; i < count; i++)
             bide_check_assert((size_t)self->data[i] == ++self->count);
+        bide_check_assert(self->data[SIZE] == BEYOND);
     }
+    self->has_ended = true;
     bide_end();
 }
 
@@ -70,6 +74,7 @@ static void begin(state *s, struct end *end, const bide_point *body, bool has_so
     end->state = s;
     end->status = WAITS;
     end->count = 0;
+    end->has_ended = false;
     bide_stop_source_init(&end->stop);
     end->context =
         (bide_context){&bide_inline_scheduler, has_source ? &end->stop : NULL, NULL, NULL, NULL};
@@ -77,12 +82,24 @@ static void begin(state *s, struct end *end, const bide_point *body, bool has_so
     bide_resume(&end->task.frame);
 }
 
+/* (what is not initialised holds no zeros) */
 static void setup(void *p)
 {
     state *s = p;
+    for (size_t i = 0; i < sizeof s->pipe; i++)
+        ((unsigned char *)&s->pipe)[i] = 0xa5;
     bide_memory_pipe_init(&s->pipe, s->memory, SIZE);
     s->input = (bide_memory_end){&s->pipe, NULL};
     s->output = (bide_memory_end){NULL, &s->pipe};
+}
+
+/* The counts wrap at twice the size. */
+static void setup_before_wrap(void *p)
+{
+    state *s = p;
+    setup(p);
+    bide_atomic_init(&s->pipe.written, 2 * SIZE - 1);
+    bide_atomic_init(&s->pipe.taken, 2 * SIZE - 1);
 }
 
 static void begin_writer(void *p)
@@ -112,11 +129,17 @@ static void refuse(void *p)
     bide_memory_pipe_reject(&((state *)p)->pipe);
 }
 
+static void end_pipe(void *p)
+{
+    bide_memory_pipe_destroy(&((state *)p)->pipe);
+}
+
 static void finish(void *p)
 {
     state *s = p;
     bide_check_assert(s->writer.status == 0 && s->writer.count == BYTES);
     bide_check_assert(s->reader.status == 0 && s->reader.count == BYTES);
+    bide_check_assert(s->writer.has_ended && s->reader.has_ended);
 }
 
 /* Bytes that were not read are in the pipe, or the writer has them. */
@@ -127,7 +150,7 @@ static void finish_stopped(void *p)
         finish(p);
         return;
     }
-    bide_check_assert(s->reader.status == -ECANCELED);
+    bide_check_assert(s->reader.status == -ECANCELED && s->reader.has_ended);
     size_t taken = s->reader.count;
     for (bool is_first = true;; is_first = false) {
         bide_memory_operation *operation = &s->reader.operation.memory;
@@ -145,7 +168,19 @@ static void finish_stopped(void *p)
 static void finish_refused(void *p)
 {
     state *s = p;
-    bide_check_assert(s->writer.status == -EPIPE);
+    bide_check_assert(s->writer.status == -EPIPE && s->writer.has_ended);
+}
+
+static void finish_reader_refused(void *p)
+{
+    state *s = p;
+    bide_check_assert(s->reader.status == -EPIPE && s->reader.has_ended);
+}
+
+static void finish_nothing_read(void *p)
+{
+    state *s = p;
+    bide_check_assert(s->reader.status == 0 && s->reader.has_ended && s->reader.count == 0);
 }
 
 #define SCENARIO(id, text, ...)             \
@@ -156,13 +191,21 @@ SCENARIO(meet, "a_writer_and_a_reader", .setup = setup, .threads = {begin_writer
          .finish = finish);
 SCENARIO(stopped, "the_reader_is_asked_to_stop", .setup = setup_reader,
          .threads = {begin_writer, stop_reader}, .finish = finish_stopped);
-SCENARIO(refused, "the_pipe_is_refused", .setup = setup,
-
-         .threads = {begin_writer, refuse}, .finish = finish_refused);
+SCENARIO(refused, "the_pipe_is_refused", .setup = setup, .threads = {begin_writer, refuse},
+         .finish = finish_refused);
+SCENARIO(wrapped, "the_counts_wrap", .setup = setup_before_wrap,
+         .threads = {begin_writer, begin_reader}, .finish = finish);
+SCENARIO(reader_refused, "the_pipe_is_refused_to_the_reader", .setup = setup,
+         .threads = {begin_reader, refuse}, .finish = finish_reader_refused);
+SCENARIO(ended, "the_pipe_is_ended_while_it_is_full", .setup = setup,
+         .threads = {begin_writer, end_pipe}, .finish = finish_refused);
+SCENARIO(nothing, "the_pipe_is_ended_while_it_is_empty", .setup = setup,
+         .threads = {begin_reader, end_pipe}, .finish = finish_nothing_read);
 
 int main(int argc, char **argv)
 {
-    static const bide_check_scenario *const all[] = {&meet, &stopped, &refused, NULL};
+    static const bide_check_scenario *const all[] = {&meet,           &stopped, &refused, &wrapped,
+                                                     &reader_refused, &ended,   &nothing, NULL};
     static const char *const files[] = {"memory_pipe.c", NULL};
     return bide_check_main(argc, argv, &(bide_check_suite){all, files, NULL});
 }

@@ -306,12 +306,32 @@ static void request_and_attach(void *p)
     bide_stop_source_detach(&child);
 }
 
+static void setup_two_sources(void *p)
+{
+    state *s = p;
+    bide_stop_source_init(&s->stop);
+    bide_stop_source_init(&s->children[0]);
+}
+
+static void attach_second(void *p)
+{
+    state *s = p;
+    bide_stop_source_attach(&s->children[0], &s->stop);
+}
+
+static void finish_reached(void *p)
+{
+    bide_check_assert(bide_stop_requested(&((state *)p)->children[0]));
+}
+
 SCENARIO(a_stopped_wait_sees_why, setup, NULL, request, look_whether_asked);
 SCENARIO(two_attach_and_detach, setup_one_source, finish_all_detached, attach_and_detach,
          attach_and_detach);
 SCENARIO(a_source_attaches_and_detaches_during_a_request, setup_one_source, finish_all_detached,
          request_and_attach, attach_and_detach);
 SCENARIO(a_source_attaches_below_during_a_request, setup, NULL, request, attach_and_detach_below);
+SCENARIO(a_source_that_attaches_during_a_request_is_reached, setup_two_sources, finish_reached,
+         request, attach_second);
 
 /* Only the second check needs this, not cancellation. */
 #define BIASED "the biased list's, and found by its own scenarios"
@@ -336,6 +356,7 @@ int main(int argc, char **argv)
         &a_request_reaches_two_children_on_a_barrier,
         &another_waits_beside_a_wait_that_is_cut_short,
         &another_waits_on_the_barrier_beside_a_wait_that_is_cut_short,
+        &a_source_that_attaches_during_a_request_is_reached,
         NULL,
     };
     static const bide_check_reason reasons[] = {

@@ -126,12 +126,12 @@ static void stop_reader(void *p)
 
 static void refuse(void *p)
 {
-    bide_memory_pipe_reject(&((state *)p)->pipe);
+    bide_check_assert(bide_stream_close(bide_memory_stream(&((state *)p)->input)) == 0);
 }
 
 static void end_pipe(void *p)
 {
-    bide_memory_pipe_destroy(&((state *)p)->pipe);
+    bide_check_assert(bide_stream_close(bide_memory_stream(&((state *)p)->output)) == 0);
 }
 
 static void finish(void *p)
@@ -177,9 +177,21 @@ static void finish_reader_refused(void *p)
     bide_check_assert(s->reader.status == -EPIPE && s->reader.has_ended);
 }
 
+/* Each end has one direction: an operation of the other fails, or does nothing. */
+static void use_other_directions(state *s)
+{
+    bide_stream_operation *operation = &s->reader.operation;
+    bide_stream input = bide_memory_stream(&s->input), output = bide_memory_stream(&s->output);
+    bide_check_assert(bide_check_await(bide_stream_read(operation, output, s->reader.data, SIZE)) ==
+                      -EPIPE);
+    bide_check_assert(bide_stream_count(operation, output) == 0);
+    bide_check_assert(bide_check_await(bide_stream_shutdown_output(operation, input)) == 0);
+}
+
 static void finish_nothing_read(void *p)
 {
     state *s = p;
+    use_other_directions(s);
     bide_check_assert(s->reader.status == 0 && s->reader.has_ended && s->reader.count == 0);
 }
 

@@ -30,7 +30,7 @@ EXECUTIONS = 2000000  # of each scenario: more than any has without a change
 
 
 class NotBuilt(Exception):
-    """A change does not compile or link."""
+    """A change does not compile or link: the source, and what the compiler says."""
 
 
 class Change:
@@ -90,8 +90,7 @@ def changed_text(root, change):
 def run_compiler(command, directory, unit):
     process = subprocess.run(command, cwd=directory, stderr=subprocess.PIPE, text=True)
     if process.returncode != 0:
-        sys.stderr.write(process.stderr)
-        raise NotBuilt(unit)
+        raise NotBuilt(unit, process.stderr)
 
 
 class Build:
@@ -123,15 +122,15 @@ class Build:
         command = command[:compiler] + includes + arguments + ["-w", "-c", source, "-o", output]
         run_compiler(command, self.directory, unit)
 
-    def program(self, change, name, directory):
-        """Builds a program of scenarios with the change."""
+    def program(self, change, name, directory, text=None):
+        """Builds a program of scenarios with the change, or with this text of the changed file."""
         is_header = change.file.endswith(".h")
         overlay = os.path.join(directory, "include")  # from there a header in src/ is "../src/..."
         changed = os.path.join(directory, change.file)
         for needed in (overlay, os.path.dirname(changed)):
             os.makedirs(needed, exist_ok=True)
         with open(changed, "w", encoding="utf-8") as out:
-            out.write(changed_text(self.root, change))
+            out.write(changed_text(self.root, change) if text is None else text)
         scenarios = f"tests/check/{name}_check.c"
         units = [scenarios] + (change.units if is_header or change.units else [change.file])
         objects = []
@@ -197,7 +196,8 @@ def compare(kept):
                 except NotBuilt as error:
                     not_built = error
         if not_built is not None:
-            found = f"DOES NOT COMPILE: {not_built}"
+            sys.stderr.write(not_built.args[1])
+            found = f"DOES NOT COMPILE: {not_built.args[0]}"
             bad += 1
         elif found is None and not finished:
             found = "NOT FINISHED"

@@ -156,7 +156,15 @@ typedef struct bide_http_output {
     bool is_sending; /* a piece is under way */
     char line[20];
     struct iovec vectors[3];
-    bide_writer_operation write;
+    union {
+        bide_writer_operation write;
+        bide_auto_event_waiter returning;
+    };
+
+    /* of the output of earlier messages, which another coroutine may send meanwhile */
+    bool is_lent;    /* it is being sent: the buffer's bytes keep their place */
+    int lent_status; /* of the last such send */
+    bide_auto_event returned;
 } bide_http_output;
 
 BIDE_EXTERN_C_END

@@ -23,7 +23,8 @@
  * A handler runs when its request's head has arrived. It may read the body, and writes the
  * response, in pieces or at once; both wait for the peer, which is the back-pressure. The response
  * ends with the handler. Pipelined requests wait in the connection's buffer, and are answered in
- * order.
+ * order. Responses of handlers that do not suspend are sent together. A complete response does not wait for a
+ * later handler that suspends, and is not lost if the later request breaks off.
  *
  * A server belongs to one loop. Its connections are those of bide_server (server.h), or any stream
  * (bide_http_serve). If the library was built without llhttp, bide_http_server_init returns
@@ -265,7 +266,10 @@ typedef struct bide_http_watcher_ {
     bide_with_deadline_operation limited;
 } bide_http_watcher_;
 
-/* Reads while a handler waits, so that it is cancelled when the client leaves. Of a connection. */
+/*
+ * While a handler waits, sends earlier responses, and reads, so that the handler is cancelled when the client leaves.
+ * Of a connection.
+ */
 typedef struct bide_http_guard_ {
     bide_task task;
     bide_http_connection *connection;
@@ -277,7 +281,7 @@ typedef struct bide_http_guard_ {
     bide_stop_source stop; /* of the read */
     bide_with_stop_operation phase;
     size_t before; /* bytes that were buffered when it joined */
-    int status;    /* of the last read */
+    int status;    /* of the last read or write */
     bool is_reading;
     bool is_joined; /* the connection loop waits for the read */
 } bide_http_guard_;

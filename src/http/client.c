@@ -70,9 +70,7 @@ int bide_http_client_init(bide_http_client *client, bide_stream stream, void *me
     client->input.reader = &client->reader;
     client->input.watch = NULL;
     client->input.output = &client->output;
-    client->output.writer = &client->writer;
-    client->output.watch = NULL;
-    client->output.is_framed = false;
+    bide_http_output_init_(&client->output, &client->writer, NULL);
     client->output.is_request = true;
     client->receiver.client = client;
     client->on_informational = NULL;

@@ -105,13 +105,15 @@ int bide_http_take_head_(bide_http_connection *connection)
         return -EAGAIN;
     if (!http_is_of(*data, HTTP_TOKEN))
         return 400;
-    ptrdiff_t size = bide_http_find_end_(data, buffered, &connection->scanned);
+    bool is_too_long = buffered >= options->max_head; /* unless its end is there */
+    ptrdiff_t size =
+        bide_http_find_end_(data, is_too_long ? options->max_head : buffered, &connection->scanned);
     if (size == HTTP_BAD)
         return 400;
-    if (size == HTTP_MORE && buffered < options->max_head)
-        return -EAGAIN;
-    if (size == HTTP_MORE || (size_t)size > options->max_head)
+    if (size == HTTP_MORE && is_too_long)
         return memchr(data, '\n', options->max_head) == NULL ? 414 : 431;
+    if (size == HTTP_MORE)
+        return -EAGAIN;
     connection->scanned = 0;
     connection->lines = 0;
     bide_http_input_keep_room_(reader, (size_t)size);

@@ -15,6 +15,9 @@
  * 3. A partial send makes the message invalid, and with it the connection (`error`). The exception is
  *    the flush of a request that is cancelled or times out: the unsent bytes stay in the buffer, and
  *    the next flush resumes there.
+ *    The output of earlier messages is no part of this one: another coroutine may send it while the message is written
+ *    (bide_http_output_lend_). Until that has ended, the buffer's bytes keep their place, only the free part behind
+ *    them is used, and a write or flush waits before its first byte.
  * 4. A chunk that is being gathered lies in the unsent part of the buffer and is not empty.
  */
 #include "output.h"
@@ -67,18 +70,28 @@ void bide_http_output_start_(bide_http_output *output)
     output->count = 0;
 }
 
+void bide_http_output_init_(bide_http_output *output, bide_writer *writer, bide_http_watch *watch)
+{
+    output->writer = writer;
+    output->watch = watch;
+    output->is_framed = false;
+    output->is_request = false;
+    output->is_sending = false;
+    output->is_lent = false;
+    output->lent_status = 0;
+    bide_auto_event_init(&output->returned, false);
+    bide_http_output_start_(output);
+}
+
 /* ---- The buffer ---- */
 
-/* Makes room for `size` bytes at the end of the buffer. Returns false if they cannot fit. */
-static bool http_output_make_room(bide_http_output *output, size_t size)
+/* Moves the buffered bytes to the front of the buffer. */
+static void http_output_compact(bide_http_output *output)
 {
     bide_writer *writer = output->writer;
-    if (size <= writer->size - writer->end)
-        return true;
     size_t buffered = bide_writer_buffered(writer);
-    if (size > writer->size - buffered)
-        return false;
     size_t shift = writer->begin;
+    bide_assert(!output->is_lent && !writer->is_writing);
     bide_assert(output->chunk == HTTP_OUTPUT_NO_CHUNK || output->chunk >= shift);
     memmove(writer->buffer, writer->buffer + shift, buffered);
     writer->begin = 0;
@@ -86,6 +99,17 @@ static bool http_output_make_room(bide_http_output *output, size_t size)
     output->head -= output->head < shift ? output->head : shift;
     if (output->chunk != HTTP_OUTPUT_NO_CHUNK)
         output->chunk -= shift;
+}
+
+/* Makes room for `size` bytes at the end of the buffer. Returns false if they cannot fit. */
+static bool http_output_make_room(bide_http_output *output, size_t size)
+{
+    bide_writer *writer = output->writer;
+    if (size <= writer->size - writer->end)
+        return true;
+    if (size > writer->size - bide_writer_buffered(writer) || output->is_lent) /* 3 */
+        return false;
+    http_output_compact(output);
     return true;
 }
 
@@ -366,6 +390,17 @@ bide_body(http_write)
     bide_begin(http_write, bide_http_output * self);
     if (self->status != -EAGAIN)
         bide_return(self->status);
+    while (self->is_lent) { /* 3 */
+        http_watch_start_wait(self->watch, bide_this_context());
+        bide_await_status(self->status, bide_auto_event_wait(&self->returning, &self->returned));
+        http_watch_stop_wait(self->watch);
+        if (self->status == 0)
+            self->status = self->lent_status;
+        if (self->status < 0) {
+            self->error = self->status;
+            bide_return(self->status);
+        }
+    }
     do {
         http_watch_start_wait(self->watch, bide_this_context());
         self->is_sending = true;
@@ -407,6 +442,51 @@ bide_awaiter *bide_http_output_flush_(bide_http_output *output)
 {
     return http_output_start(output, NULL, 0, true);
 }
+
+/* ---- The output of earlier messages ---- */
+
+bide_awaiter *bide_http_output_lend_(bide_http_output *output)
+{
+    bide_writer *writer = output->writer;
+    /* (Plain calls use the part behind the bytes. A file may be being read into that part.) */
+    if (output->state < HTTP_OUTPUT_BODY || output->framing != HTTP_FRAMING_LENGTH)
+        http_output_compact(output);
+    writer->of_buffer = http_output_earlier(output);
+    bide_assert(writer->of_buffer != 0 && !output->is_sending && !writer->is_writing);
+    writer->is_writing = true;
+    output->is_lent = true;
+    return bide_stream_write(&writer->operation, writer->stream, writer->buffer + writer->begin,
+                             writer->of_buffer);
+}
+
+void bide_http_output_withdraw_(bide_http_output *output)
+{
+    bide_writer *writer = output->writer;
+    if (!output->is_lent)
+        return;
+    size_t count = bide_stream_count(&writer->operation, writer->stream);
+    bide_assert(writer->is_writing && count <= writer->of_buffer);
+    output->is_lent = false;
+    writer->is_writing = false;
+    writer->begin += count;
+    if (writer->begin == writer->end) {
+        writer->begin = 0;
+        writer->end = 0;
+    }
+}
+
+int bide_http_output_take_back_(bide_http_output *output, int status)
+{
+    size_t before = bide_writer_buffered(output->writer);
+    bide_http_output_withdraw_(output);
+    if (status == 0 && bide_writer_buffered(output->writer) == before)
+        status = -EIO; /* it would be retried forever */
+    output->lent_status = status;
+    bide_auto_event_set(&output->returned);
+    return status;
+}
+
+/* ---- Other operations ---- */
 
 bide_awaiter *bide_http_output_fail_(bide_http_output *output, int status)
 {

@@ -16,6 +16,9 @@ enum {
     HTTP_OUTPUT_ENDED
 };
 
+/* Prepares for messages of a server that are not framed, and starts the first one. */
+void bide_http_output_init_(bide_http_output *output, bide_writer *writer, bide_http_watch *watch);
+
 /* Starts a message. The writer, the watch, is_framed and is_request keep their values. */
 void bide_http_output_start_(bide_http_output *output);
 
@@ -45,6 +48,17 @@ bide_awaiter *bide_http_output_write_(bide_http_output *output, const void *data
 
 /* Sends the buffered bytes. */
 bide_awaiter *bide_http_output_flush_(bide_http_output *output);
+
+/*
+ * Sends the buffered output of earlier messages, without a byte of the current one. Meanwhile the buffer's bytes keep
+ * their place, plain calls append behind them, and writes and flushes wait. After the awaiter has ended,
+ * bide_http_output_take_back_ removes the sent bytes, resumes the waiting operation, and returns the status; -EIO if a
+ * stream has sent nothing without an error. If the operation is destroyed,
+ * bide_http_output_withdraw_ removes them. Errors: those of the stream.
+ */
+bide_awaiter *bide_http_output_lend_(bide_http_output *output);
+int bide_http_output_take_back_(bide_http_output *output, int status);
+void bide_http_output_withdraw_(bide_http_output *output);
 
 /* Starts an operation that only completes with `status`. */
 bide_awaiter *bide_http_output_fail_(bide_http_output *output, int status);
@@ -77,6 +91,15 @@ bool bide_http_output_reserve_(bide_http_output *output, size_t size);
 static inline size_t http_output_room(const bide_http_output *output)
 {
     return output->writer->size - bide_writer_buffered(output->writer);
+}
+
+/* The number of buffered bytes that belong to complete messages before the current one. */
+static inline size_t http_output_earlier(const bide_http_output *output)
+{
+    const bide_writer *writer = output->writer;
+    bool is_none = output->state == HTTP_OUTPUT_NOTHING || output->state == HTTP_OUTPUT_ENDED;
+    size_t end = is_none ? writer->end : output->head;
+    return output->is_sent || end < writer->begin ? 0 : end - writer->begin;
 }
 
 /* Prints a decimal number and returns the number of digits. */

@@ -4,7 +4,8 @@
  *     body       runs `loop` under the connection's own stop source, and then closes the connection
  *     loop       parses a head, runs the handler, ends the response; repeats
  *     watcher    requests a stop of that source when the deadline has passed (watch.h)
- *     guard      reads while a handler waits, and requests a stop of that source when the client leaves
+ *     guard      while a handler waits, sends the output of earlier exchanges and reads; requests a stop of that
+ *                source when the client leaves
  *
  *     FRESH --first byte--> HEAD --its end--> EXCHANGE --its end--> IDLE --first byte--> HEAD
  *     FRESH, HEAD --preface--> CARRIED (extend/http.h)
@@ -14,16 +15,20 @@
  *
  * Why it is correct:
  * 1. Output goes into the writer's buffer. The buffer is sent when it is full, and when `loop` waits
- *    for the next head. A response is therefore sent in one call, and so are the responses of several
- *    requests that arrived together.
+ *    for the next head or for a body that it drops. A response is therefore sent in one call, and so are
+ *    the responses of several requests that arrived together. When a handler has suspended, for whatever
+ *    it waits, the guard sends the output of earlier exchanges. A handler that never suspends cannot hold
+ *    them for long. The close sends them too, if the current exchange has failed and nothing of its
+ *    response was sent. So no wait holds a complete response, and no failure of a later request loses it.
  * 2. A timeout and a rejected request end the connection. The stop source is therefore requested only
  *    once, and the last response is sent outside of it, under a deadline of its own.
  * 3. If a connection is closed with unread bytes, the system resets it, and the client may lose the
  *    response. The output is therefore ended first, and the input is read and dropped: up to `max_body`
  *    bytes, as long as no pause exceeds `linger_timeout`, for at most `body_idle_timeout`, or `linger_timeout` after a client
  *    that was too slow. An upgraded connection ends the same way, so that the client of a WebSocket sees the close frame.
- * 4. A shutdown requests a stop of IDLE and FRESH connections only. These wait for a first byte, so no
- *    accepted request is lost. Other connections end when they would become IDLE.
+ * 4. A shutdown requests a stop of IDLE and FRESH connections only. These wait for a first byte and have no
+ *    buffered output, so no accepted request and no response is lost. Other connections end when they would
+ *    become IDLE.
  * 5. One coroutine reads at a time. The guard reads only while a handler runs and the handler does not
  *    read: the body has been read, or the rest of it is buffered. It reads into the connection's buffer,
  *    so no byte of a later request is lost. The guard runs after the handler has suspended for the first
@@ -306,8 +311,17 @@ static void http_guard_on_end(bide_http_guard_ *self)
 {
     bide_http_connection *connection = self->connection;
     if (connection->is_handled && !connection->is_upgraded &&
-        (self->status < 0 || (connection->reader.has_ended && !connection->allows_half_close)))
+        (self->status < 0 || (http_guard_is_needed(connection) && connection->reader.has_ended &&
+                              !connection->allows_half_close)))
         bide_http_abandon_(connection);
+}
+
+/* The handler waits, and holds the output of earlier exchanges. It does not send it itself: 1 */
+static bool http_guard_must_send(const bide_http_connection *connection)
+{
+    const bide_http_output *output = &connection->output;
+    return connection->is_handled && !connection->is_upgraded && !connection->has_left &&
+           output->error == 0 && !output->is_sending && http_output_earlier(output) != 0;
 }
 
 static void http_guard_on_filled(bide_http_guard_ *self)
@@ -346,6 +360,10 @@ bide_coroutine(http_guard_body)
         bide_await_status(self->status, bide_auto_event_wait(&self->wait, &self->start));
         if (self->status < 0)
             break;
+        while (self->status == 0 && http_guard_must_send(self->connection)) {
+            bide_await_status(self->status, bide_http_output_lend_(&self->connection->output));
+            self->status = bide_http_output_take_back_(&self->connection->output, self->status);
+        }
         while (self->status == 0 && http_guard_may_read(self->connection)) {
             bide_await_status(self->status, http_guard_read(self));
             http_guard_on_filled(self);
@@ -359,6 +377,7 @@ bide_coroutine(http_guard_body)
     }
     bide_return(0);
     bide_finally();
+    bide_http_output_withdraw_(&self->connection->output);
     self->is_reading = false;
     http_guard_close(self);
     bide_end();
@@ -421,7 +440,7 @@ static bide_awaiter *http_connection_run_handler(bide_http_connection *connectio
 {
     connection->is_handled = true;
     connection->allows_half_close = connection->server->options.allows_half_close;
-    if (http_guard_is_needed(connection))
+    if (http_guard_is_needed(connection) || bide_writer_buffered(&connection->writer) != 0)
         bide_auto_event_set(&connection->guard.start);
     return bide_http_begin_handler_(connection);
 }
@@ -618,8 +637,15 @@ bide_coroutine(http_connection_loop)
             /* the connection may end in one of the waits below */
             connection->rejection = 0;
             if (bide_writer_buffered(&connection->writer) != 0) { /* 1 */
+                if (connection->state == HTTP_CONNECTION_IDLE)
+                    connection->state = HTTP_CONNECTION_EXCHANGE; /* 4 */
                 bide_try(bide_http_output_flush_(&connection->output));
                 connection = self->connection;
+                if (connection->state == HTTP_CONNECTION_EXCHANGE) {
+                    if (http_connection_is_drained(connection))
+                        bide_return(0);
+                    connection->state = HTTP_CONNECTION_IDLE;
+                }
             }
             http_watch_head(connection, bide_this_context());
             bide_await_status(self->connection->status, http_connection_fill(connection));
@@ -717,11 +743,7 @@ void bide_http_init_connection_(bide_http_connection *connection, char *memory)
     connection->input.status = 0;
     bide_http_input_start_(&connection->input, HTTP_FRAMING_LENGTH,
                            0); /* a rejected head has no body */
-    connection->output.writer = &connection->writer;
-    connection->output.watch = &connection->watch;
-    connection->output.is_framed = false;
-    connection->output.is_request = false;
-    bide_http_output_start_(&connection->output);
+    bide_http_output_init_(&connection->output, &connection->writer, &connection->watch);
     connection->watch.between = options->body_idle_timeout;
     connection->watch.until = BIDE_FOREVER;
     connection->watch.whole = BIDE_FOREVER;
@@ -791,6 +813,21 @@ static bool http_connection_has_unread(const bide_http_connection *connection)
 }
 
 /*
+ * The exchange has failed: removes its unsent response. Returns true if output of earlier exchanges is left, and
+ * can be sent: 1
+ */
+static bool http_connection_keeps_earlier(bide_http_connection *connection)
+{
+    bide_http_output *output = &connection->output;
+    size_t earlier = http_output_earlier(output);
+    bool is_broken = (output->lent_status < 0 && output->lent_status != -ECANCELED) ||
+                     (output->error != 0 && output->state == HTTP_OUTPUT_NOTHING);
+    bide_assert(!output->is_lent);
+    connection->writer.end = connection->writer.begin + (is_broken ? 0 : earlier);
+    return bide_writer_buffered(&connection->writer) != 0;
+}
+
+/*
  * Decides how a connection ends after its loop has ended with `status`. Returns true if there is
  * something left to send.
  */
@@ -801,8 +838,10 @@ static bool http_connection_prepare_close(bide_http_connection *connection,
         connection->state == HTTP_CONNECTION_IDLE || connection->state == HTTP_CONNECTION_FRESH;
     int status = connection->status;
     bide_assert(connection->state != HTTP_CONNECTION_CLOSING);
-    if (bide_stop_requested(context->stop) || connection->output.error != 0)
+    if (bide_stop_requested(context->stop))
         return false;
+    if (connection->output.error != 0)
+        return !connection->is_upgraded && http_connection_keeps_earlier(connection);
     if (connection->is_upgraded)
         return true;
     if (status == -ETIMEDOUT && connection->state == HTTP_CONNECTION_HEAD)
@@ -822,8 +861,9 @@ static bool http_connection_prepare_close(bide_http_connection *connection,
         bide_http_write_rejection_(connection, connection->rejection);
         return connection->output.error == 0;
     }
-    return status == 0 && (bide_writer_buffered(&connection->writer) != 0 ||
-                           http_connection_has_unread(connection));
+    if (status != 0)
+        return http_connection_keeps_earlier(connection);
+    return bide_writer_buffered(&connection->writer) != 0 || http_connection_has_unread(connection);
 }
 
 /* A step of the close has `linger_timeout`; all of them together have `watch.whole`. */

@@ -230,6 +230,7 @@ typedef struct peer {
     const uint8_t *sizes; /* of the pieces, less 1, in turn; NULL: `piece` */
     size_t size_count, size_at;
     size_t cut;        /* pauses after this many bytes; 0: never */
+    size_t cut_until;  /* the pause lasts until this many bytes of output have arrived; 0: one millisecond */
     bool ends;         /* ends the output after the input */
     bool reads_not;    /* does not read the server's output */
     uint64_t pause;    /* after each piece; 0: none */
@@ -243,6 +244,9 @@ typedef struct peer {
     /* the output */
     char *output;
     size_t output_size;
+    size_t first_size;     /* of the output that the first read has got */
+    uint64_t first_output; /* when it was read, since the loop's start */
+    bide_auto_event has_output;
     int status; /* of the server's connection */
     bool has_ended;
 
@@ -299,8 +303,11 @@ bide_coroutine(peer_feed)
             bide_return(0);
         if (self->peer->sizes != NULL)
             self->peer->size_at = (self->peer->size_at + 1) % self->peer->size_count;
-        if (self->peer->fed == self->peer->cut)
+        if (self->peer->fed == self->peer->cut && self->peer->cut_until == 0)
             bide_await(bide_sleep_for(&self->sleep, MILLISECOND));
+        while (self->peer->fed == self->peer->cut && self->peer->output_size < self->peer->cut_until &&
+               !self->peer->has_ended)
+            bide_await(bide_auto_event_wait(&self->wait, &self->peer->has_output));
         if (self->peer->pause != 0)
             bide_await(bide_sleep_for(&self->sleep, self->peer->pause));
     }
@@ -322,9 +329,15 @@ bide_coroutine(peer_drain)
                                          bide_memory_stream(&self->peer->client_end));
         if (self->status < 0 || count == 0)
             break;
+        if (self->peer->output_size == 0) {
+            self->peer->first_size = count;
+            self->peer->first_output = bide_now(bide_this_context()) - self->peer->began;
+        }
         self->peer->output_size += count;
         assert_true(self->peer->output_size < PEER_OUTPUT);
+        bide_auto_event_set(&self->peer->has_output);
     }
+    bide_auto_event_set(&self->peer->has_output);
     bide_end();
 }
 
@@ -394,6 +407,7 @@ static inline void peer_init(peer *peer, const bide_http_options *given)
     peer->piece = 0;
     peer->sizes = NULL;
     peer->cut = 0;
+    peer->cut_until = 0;
     peer->ends = true; /* and waits for the responses: */
     peer->server.options.allows_half_close = true;
     peer->reads_not = false;
@@ -427,7 +441,9 @@ static inline bide_awaiter *peer_begin(peer *peer, const char *input, size_t siz
     peer->input_size = size;
     peer->fed = peer->size_at = 0;
     peer->output_size = 0;
+    peer->first_size = 0;
     peer->has_ended = false;
+    bide_auto_event_init(&peer->has_output, false);
     peer->main.peer = peer->serving.peer = peer->feeding.peer = peer->draining.peer = peer;
     peer->stopper.peer = peer->drainer.peer = peer;
     peer->server.is_draining = false;

@@ -43,6 +43,95 @@ static void requests_that_come_together_are_answered_in_order(void **state)
     assert_int_equal(handled.begun, 3);
 }
 
+/* ---- Complete responses are not held back, and not lost ---- */
+
+#define COUNTED "HTTP/1.1 200 OK\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nContent-Length: 7\r\n\r\ncounted"
+#define GET_HELLO "GET /hello HTTP/1.1\r\nHost: a\r\n\r\n"
+#define POST(path, size) "POST " path " HTTP/1.1\r\nHost: a\r\nContent-Length: " size "\r\n\r\n"
+
+static void responses_to_complete_requests_are_sent_together(void **state)
+{
+    (void)state;
+    assert_int_equal(peer_say(&one, GET_HELLO POST("/count", "3") "abc" GET_HELLO "GET /h"), -ENODATA);
+    assert_string_equal(one.output, HELLO COUNTED HELLO);
+    assert_int_equal(one.first_size, one.output_size);
+}
+
+/* The bodies of the second requests break off. */
+static void a_later_request_that_breaks_off_loses_no_response(void **state)
+{
+    static const char *const later[] = {
+        POST("/count", "9") "abc",
+        POST("/echo", "9") "abc", /* (some of its response is buffered) */
+        POST("/reads-slowly", "9") "abc",
+        "POST /count HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nab",
+        "GET /short HTTP/1.1\r\nHost: a\r\n\r\n", /* (the handler writes too little) */
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof later / sizeof later[0]; i++)
+        for (size_t piece = 0; piece < 3; piece++) {
+            char input[300];
+            snprintf(input, sizeof input, "%s%s%s", GET_HELLO, GET_HELLO, later[i]);
+            one.piece = piece;
+            assert_int_equal(peer_say(&one, input), -ENODATA);
+            assert_string_equal(one.output, HELLO HELLO);
+        }
+    one.piece = 0;
+}
+
+static void a_client_may_wait_for_a_response_before_it_sends_the_next_body(void **state)
+{
+    static const char input[] = GET_HELLO POST("/count", "9") "abcdefghi";
+    (void)state;
+    one.cut_until = sizeof HELLO - 1;
+    for (one.cut = sizeof GET_HELLO; one.cut < sizeof input - 1; one.cut++) {
+        assert_int_equal(peer_say(&one, input), 0);
+        assert_string_equal(one.output, HELLO COUNTED);
+        assert_int_equal(one.first_output, 0);
+    }
+    one.cut = 0;
+    one.cut_until = 0;
+}
+
+static void a_handler_that_waits_holds_no_earlier_response(void **state)
+{
+    static const char *const later[] = {"GET /slow HTTP/1.1\r\nHost: a\r\n\r\n", POST("/reads-slowly", "3") "abc",
+        "GET /stays HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n"};
+    (void)state;
+    for (size_t i = 0; i < sizeof later / sizeof later[0]; i++) {
+        char input[300];
+        snprintf(input, sizeof input, "%s%s%s%s", GET_HELLO, GET_HELLO, later[i], GET_HELLO);
+        assert_int_equal(peer_say(&one, input), 0);
+        assert_int_equal(one.first_output, 0);
+        assert_int_equal(one.first_size, 2 * (sizeof HELLO - 1));
+        assert_true(one.took >= 5 * SECOND);
+        assert_memory_equal(one.output, HELLO HELLO, 2 * (sizeof HELLO - 1));
+        assert_string_equal(one.output + one.output_size - (sizeof HELLO - 1), HELLO);
+    }
+}
+
+/* Two handlers wait one after the other, while the client's window takes little. */
+static void earlier_responses_leave_slowly_while_handlers_wait(void **state)
+{
+    (void)state;
+    for (one.piece = 64; one.piece < 300; one.piece += 7) {
+        assert_int_equal(peer_say(&one, GET_HELLO "GET /chunks HTTP/1.1\r\nHost: a\r\n\r\n" GET_HELLO
+                                        "GET /stays HTTP/1.1\r\nHost: a\r\n\r\n" GET_HELLO POST("/reads-slowly", "3") "abc"
+                                        GET_HELLO), 0);
+        const char *at = one.output;
+        static const char *const bodies[] = {"\r\n\r\nhello", "\r\n0\r\nX-Sum: 15\r\n\r\n", "\r\n\r\nhello", "\r\n\r\nstayed", "\r\n\r\nhello",
+                                             "\r\n\r\nread", "\r\n\r\nhello"};
+        for (size_t i = 0; i < sizeof bodies / sizeof bodies[0]; i++) {
+            assert_memory_equal(at, "HTTP/1.1 200 OK\r\n", 17);
+            at = strstr(at, bodies[i]);
+            assert_non_null(at);
+            at += strlen(bodies[i]);
+        }
+        assert_string_equal(at, "");
+    }
+    one.piece = 0;
+}
+
 static void bodies_come_and_go_in_chunks(void **state)
 {
     (void)state;
@@ -674,6 +763,19 @@ static void a_request_that_came_while_a_handler_waited_is_served_in_spite_of_a_s
                         HEAD("200 OK") "Content-Type: text/plain\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello");
 }
 
+/* The shutdown comes while the response leaves slowly. */
+static void a_shutdown_waits_for_the_last_response(void **state)
+{
+    (void)state;
+    use(&(bide_http_options){.ended = note_first_end});
+    one.ends = false;
+    one.piece = 64;
+    bide_auto_event_init(&first_ended, false);
+    one.drain_on = &first_ended;
+    assert_int_equal(peer_say(&one, "GET /hello" HOST), 0);
+    assert_string_equal(one.output, HEAD("200 OK") "Content-Type: text/plain\r\nContent-Length: 5\r\n\r\nhello");
+}
+
 static void a_body_is_read_before_its_client_is_watched(void **state)
 {
     static const char *const requests[] = {
@@ -804,6 +906,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(answers_with_the_length),
         TEST(requests_that_come_together_are_answered_in_order),
+        TEST(responses_to_complete_requests_are_sent_together),
+        TEST(a_later_request_that_breaks_off_loses_no_response),
+        TEST(a_client_may_wait_for_a_response_before_it_sends_the_next_body),
+        TEST(a_handler_that_waits_holds_no_earlier_response),
+        TEST(earlier_responses_leave_slowly_while_handlers_wait),
         TEST(bodies_come_and_go_in_chunks),
         TEST(responses_without_a_body_have_none),
         TEST(a_status_may_be_set_after_fields),
@@ -836,6 +943,7 @@ int main(void)
         TEST(bytes_that_come_while_a_handler_waits_are_the_next_request),
         TEST(a_full_buffer_pauses_the_guard),
         TEST(a_request_that_came_while_a_handler_waited_is_served_in_spite_of_a_shutdown),
+        TEST(a_shutdown_waits_for_the_last_response),
         TEST(a_body_is_read_before_its_client_is_watched),
         TEST(a_client_that_has_ended_its_output_may_be_served),
         TEST(a_cancelled_connection_does_not_look_as_if_its_client_had_left),

@@ -1,0 +1,159 @@
+/*
+ * Pipelined requests to a server of HTTP/1.1, over plain streams and TLS: a complete response leaves the server while
+ * the next handler waits, and is not lost if the next request breaks off.
+ */
+#include "tls_pair.h"
+
+#include <bide/http.h>
+
+static struct {
+    pair pair;
+    bide_http_server http;
+    bide_http_connection connection;
+    char *memory;
+    struct runner serving;
+    bide_event goes; /* the handler of "/waits" completes */
+    char output[4096];
+    size_t output_size;
+} f;
+
+struct handler {
+    bide_http_exchange exchange;
+    char buffer[16];
+    bide_event_waiter wait;
+};
+
+bide_coroutine(handler_body)
+{
+    bide_begin(handler_body, struct handler * self);
+    if (bide_http_is(self->exchange.request.path, "/waits"))
+        bide_try(bide_event_wait(&self->wait, &f.goes));
+    do {
+        bide_try(bide_http_read(&self->exchange, self->buffer, sizeof self->buffer));
+    } while (self->exchange.count != 0);
+    bide_try(bide_http_respond(&self->exchange, self->exchange.request.path.data, self->exchange.request.path.size));
+    bide_end();
+}
+
+static int64_t constant_clock(void)
+{
+    return 784111777;
+}
+
+#define ANSWER(path, size) "HTTP/1.1 200 OK\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nContent-Length: " size "\r\n\r\n" path
+#define GET(path)          "GET " path " HTTP/1.1\r\nHost: a\r\n\r\n"
+#define POST(path)         "POST " path " HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n"
+
+/* ---- The client ---- */
+
+static void say(const char *text)
+{
+    side *client = &f.pair.client;
+    assert_int_equal(world_wait(f.pair.world, bide_stream_write(&client->write, client->stream, text, strlen(text))), 0);
+}
+
+/* Reads until as many bytes have arrived as the text has. All bytes so far are the text. */
+static void expect(const char *text)
+{
+    side *client = &f.pair.client;
+    while (f.output_size < strlen(text)) {
+        assert_int_equal(world_wait(f.pair.world, bide_stream_read(&client->read, client->stream, f.output + f.output_size,
+                                                                   sizeof f.output - 1 - f.output_size)), 0);
+        size_t count = bide_stream_count(&client->read, client->stream);
+        assert_true(count != 0);
+        f.output_size += count;
+    }
+    f.output[f.output_size] = '\0';
+    assert_string_equal(f.output, text);
+}
+
+/* Ends the client's output, and returns the status of the server's connection. */
+static int finish(void)
+{
+    side *client = &f.pair.client;
+    assert_int_equal(world_wait(f.pair.world, bide_stream_shutdown_output(&client->write, client->stream)), 0);
+    return end(f.pair.world, &f.serving);
+}
+
+/* Runs it over each kind of stream, plain and with TLS. */
+static void over_each_stream(void **state, void (*run)(void))
+{
+    world *world = world_of(state);
+    bide_tls_config *client = usual_client();
+    bide_tls_config *server = usual_server();
+    bide_http_options options = {
+        .handler = {&handler_body, sizeof(struct handler)}, .clock = constant_clock, .allows_half_close = true};
+    for (below kind = 0; kind < BELOWS; kind++)
+        for (int is_plain = 0; is_plain < 2; is_plain++) {
+            f.output_size = 0;
+            bide_event_init(&f.goes, false);
+            assert_int_equal(bide_http_server_init(&f.http, &options), 0);
+            f.memory = malloc(bide_http_memory_size(&f.http));
+            assert_non_null(f.memory);
+            pair_open(&f.pair, world, kind);
+            if (is_plain) {
+                f.pair.client.stream = f.pair.client.below;
+                f.pair.server.stream = f.pair.server.below;
+            } else {
+                pair_greet_well(&f.pair, client, server, "server.test");
+            }
+            begin(world, &f.serving, bide_http_serve(&f.connection, &f.http, f.pair.server.stream, f.memory));
+            run();
+            pair_close(&f.pair);
+            free(f.memory);
+        }
+    bide_tls_config_release(client);
+    bide_tls_config_release(server);
+}
+
+/* ---- The tests ---- */
+
+static void wait_before_the_body(void)
+{
+    say(GET("/one") POST("/two") "abc");
+    expect(ANSWER("/one", "4"));
+    say("defghi");
+    expect(ANSWER("/one", "4") ANSWER("/two", "4"));
+    assert_int_equal(finish(), 0);
+}
+
+static void a_client_may_wait_for_a_response_before_it_sends_the_next_body(void **state)
+{
+    over_each_stream(state, wait_before_the_body);
+}
+
+static void break_off(void)
+{
+    say(GET("/one") GET("/two") POST("/three") "abc");
+    assert_int_equal(finish(), -ENODATA);
+    expect(ANSWER("/one", "4") ANSWER("/two", "4"));
+}
+
+static void a_later_request_that_breaks_off_loses_no_response(void **state)
+{
+    over_each_stream(state, break_off);
+}
+
+static void wait_for_the_handler(void)
+{
+    say(GET("/one") GET("/waits") GET("/two"));
+    expect(ANSWER("/one", "4"));
+    bide_event_set(&f.goes);
+    expect(ANSWER("/one", "4") ANSWER("/waits", "6") ANSWER("/two", "4"));
+    assert_int_equal(finish(), 0);
+}
+
+static void a_handler_that_waits_holds_no_earlier_response(void **state)
+{
+    over_each_stream(state, wait_for_the_handler);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        world_test(a_client_may_wait_for_a_response_before_it_sends_the_next_body),
+        world_test(a_later_request_that_breaks_off_loses_no_response),
+        world_test(a_handler_that_waits_holds_no_earlier_response),
+    };
+    return cmocka_run_group_tests(tests, make_everyone, free_everyone);
+}

@@ -29,7 +29,10 @@
  * own window, and holds back no other. If the server allows no further stream, requests wait in line.
  *
  * A request that ends with -ECONNREFUSED was not processed by the server, and may be sent again,
- * whatever its method: on this connection if bide_http2_client_is_usable, otherwise on another.
+ * whatever its method: on this connection if bide_http2_client_is_usable, otherwise on another. After
+ * -EPROTONOSUPPORT it may be sent again by HTTP/1.1. Unless its method is idempotent, request->response.status must be 0
+ * or 100 then: after another status of 1xx the server may have begun to process it. A 100 behind that one does not
+ * replace the status.
  *
  * Operations have no deadlines of their own: use bide_with_deadline, then close the request. "Limits"
  * are below.
@@ -120,6 +123,7 @@ struct bide_http2_client {
     uint64_t ping_deadline; /* BIDE_FOREVER: no PING is under way */
     uint64_t idle_since;    /* BIDE_FOREVER: there are requests */
     int error;              /* the connection has failed */
+    int refusal;            /* of requests that the server has not processed */
     bool is_running;
     bool has_ended;
     bool is_going_away; /* takes no more requests */
@@ -185,6 +189,7 @@ struct bide_http2_request {
     bool input_ended;
     bool is_tunnel;
     unsigned interim_count; /* responses of 1xx */
+    int informational;      /* the status of the last one but 100; 0: none */
     char *memory;           /* of the response's fields, and of texts */
     void *pairs;            /* the request's fields, until it is submitted */
     size_t max_pairs;
@@ -324,7 +329,8 @@ bide_awaiter *bide_http2_request_continue(bide_http2_request *request);
  * Threads: the loop's. Errors: -ECONNREFUSED (not processed: it may be sent again), -EBADMSG (the
  * response violates the protocol, or there were more than 32 of 1xx), -EMSGSIZE (its head is too long, or has too many
  * fields), -EFBIG (its body would be longer than it may be), -ECONNRESET (the server has reset the
- * stream), -EPROTONOSUPPORT (the same, and it wants HTTP/1.1), -EPIPE (the connection has ended),
+ * stream), -EPROTONOSUPPORT (the server requires HTTP/1.1: it has reset the stream with HTTP_1_1_REQUIRED, or a
+ * GOAWAY with that code says that it has not processed the request), -EPIPE (the connection has ended),
  * -EINVAL (less was written than promised), -ECANCELED, -ETIMEDOUT, -ENOMEM, those of
  * bide_http2_client_run. Suspends: if the server has not answered. Cancel-safe: yes, it may be waited
  * for again. Progress: that of the stream.

@@ -228,7 +228,7 @@ int bide_http_fetch_set_body(bide_http_fetch *fetch, const void *data, size_t si
  * Threads: the loop's. Errors: those of bide_connect_by_name, of bide_tls_connect, of
  * bide_http_client_recv; -EINVAL (it was sent before), -ELOOP (too many redirects), -EPERM (a redirect
  * from "https" to "http"), -ETIMEDOUT (also: a timeout of the agent's options), -EPROTONOSUPPORT (a redirect to
- * "https", without TLS; or the server requires HTTP/1.1, and the TLS does not allow that), -EBADMSG (also: a redirect to what is no URL, or has a user), -ECONNREFUSED (also: the proxy refuses the tunnel),
+ * "https", without TLS; or the server requires HTTP/1.1, and the TLS does not allow that, or the request may not be repeated), -EBADMSG (also: a redirect to what is no URL, or has a user), -ECONNREFUSED (also: the proxy refuses the tunnel),
  * -EMSGSIZE (also: a URL or the request's head is too long), -ENOMEM; -EINVAL, -EPROTONOSUPPORT, -EMSGSIZE (also: the
  * environment's proxy for this URL is not one; `reason` names the variable). Suspends: if the server has not
  * answered. Cancel-safe: no, the request may have been sent; the connection is closed.
@@ -339,7 +339,10 @@ typedef struct bide_http_agent_http2 {
     int (*add)(void *request, const char *name, const char *value);
     int (*set_body)(void *request, const void *data, size_t size);
 
-    /* -ECONNREFUSED: it may be sent again. -EPROTONOSUPPORT: the same, by HTTP/1.1. Cancel-safe. */
+    /*
+     * -ECONNREFUSED: it may be sent again. -EPROTONOSUPPORT: the same, by HTTP/1.1, unless the method is not idempotent
+     * and the status of the response is of 1xx, but not 100. Cancel-safe.
+     */
     bide_awaiter *(*recv)(void *request);
     bide_awaiter *(*read)(void *request, void *data, size_t size);
     const bide_http_response *(*response)(const void *request);
@@ -416,7 +419,9 @@ void bide_http_agent_set_http2(bide_http_agent *agent, const bide_http_agent_htt
  * their own for HTTP/1.1. A request that the server has not processed is sent again, whatever its method, three
  * times at most.
  * A request that the server resets with HTTP_1_1_REQUIRED before a response is sent again by HTTP/1.1, whatever its
- * method. As long as the agent remembers the origin (max_origins), it is not asked for HTTP/2 any more then: new requests
+ * method. So is one that was not processed according to a GOAWAY with that code. There is one exception: after a response
+ * of 1xx other than 100, such as 102 or 103, the server may have begun to process the request. If its method is not
+ * idempotent, it ends with -EPROTONOSUPPORT then, and later requests go by HTTP/1.1. As long as the agent remembers the origin (max_origins), it is not asked for HTTP/2 any more then: new requests
  * use connections that offer HTTP/1.1 alone, and the others keep their connection until they end. These count for
  * max_connections: if they are as many, the request waits in line until one of them is closed. A coroutine that owns
  * the requests on all of them closes one first. If the TLS does not allow that protocol, as with a config that

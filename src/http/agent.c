@@ -21,7 +21,9 @@
  * 4. A request that may have been processed is sent again only if its connection was used before, no byte of a response
  *    came, and the method is idempotent. Each of these tries closes a connection that was idle, and one that is new is
  *    not tried again, so it ends. By HTTP/2, a server may also say that it has not processed a request: at most three
- *    such refusals, and HTTP_1_1_REQUIRED (11), are followed by another try, whatever the method.
+ *    such refusals are followed by another try, whatever the method. So is HTTP_1_1_REQUIRED (11), which a server sends
+ *    instead of an answer. But a response of 1xx other than 100 shows that the request may be in progress. Then only an
+ *    idempotent request is tried again.
  * 5. `url` changes only when the new URL is complete in `next`. `parsed` points into `url`.
  * 6. A session has its connection from the pool until its coroutine ends, which is started and destroyed
  *    directly, as it outlives requests. Its memory is freed by its coroutine's final_suspend if no fetch uses it
@@ -955,7 +957,19 @@ static bool http_fetch_is_unanswered(const bide_http_fetch *fetch)
            bide_reader_buffered(&client->reader) == 0;
 }
 
-/* The server requires HTTP/1.1, which the agent can offer alone. Its next try is the last one: 11 */
+static bool http_fetch_is_idempotent(const bide_http_fetch *fetch)
+{
+    static const char methods[][8] = {"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"};
+    for (size_t i = 0; i < sizeof methods / sizeof *methods; i++)
+        if (http_fetch_is_method(fetch, methods[i]))
+            return true;
+    return false;
+}
+
+/*
+ * If the server requires HTTP/1.1, and the agent can offer it alone: notes it for the origin. Returns true if the request
+ * may be sent again: 4. That try is the last one: 11
+ */
 static bool http_fetch_falls_back(const bide_http_fetch *fetch)
 {
     if (fetch->session == NULL || fetch->status != -EPROTONOSUPPORT ||
@@ -963,14 +977,14 @@ static bool http_fetch_falls_back(const bide_http_fetch *fetch)
         return false;
     fetch->origin->requires_http1 = fetch->origin->is_http1 = true;
     http_origin_wake_choosing(fetch->origin);
-    return true;
+    int informational = http_fetch_response(fetch)->status;
+    return informational == 0 || informational == 100 || http_fetch_is_idempotent(fetch);
 }
 
 /* 4 */
 static bool http_fetch_may_retry(bide_http_fetch *fetch)
 {
     enum { REFUSALS = 3 };
-    static const char idempotent[][8] = {"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"};
     if (http_fetch_falls_back(fetch))
         return true;
     if (fetch->session != NULL && fetch->status == -ECONNREFUSED)
@@ -978,10 +992,7 @@ static bool http_fetch_may_retry(bide_http_fetch *fetch)
     if (!http_fetch_is_unanswered(fetch) ||
         (fetch->session != NULL && fetch->refusals++ >= REFUSALS))
         return false;
-    for (size_t i = 0; i < sizeof idempotent / sizeof *idempotent; i++)
-        if (http_fetch_is_method(fetch, idempotent[i]))
-            return true;
-    return false;
+    return http_fetch_is_idempotent(fetch);
 }
 
 /* ---- Redirects ---- */

@@ -69,12 +69,12 @@ void bide_http2_requests_remove_(bide_http2_requests_ *list, bide_http2_request 
 static void http2_client_end_requests(bide_http2_client *client, int error)
 {
     while (client->waiting.first != NULL)
-        bide_http2_request_end_(client->waiting.first, -ECONNREFUSED);
+        bide_http2_request_end_(client->waiting.first, client->refusal);
     while (client->active.first != NULL) {
         bide_http2_request *request = client->active.first;
         (void)nghttp2_session_set_stream_user_data(client->session, request->id, NULL);
         if (!request->is_sent)
-            bide_http2_request_end_(request, -ECONNREFUSED);
+            bide_http2_request_end_(request, client->refusal);
         else if (error < 0)
             bide_http2_request_end_(request, error);
         else
@@ -87,7 +87,7 @@ void bide_http2_client_go_away_(bide_http2_client *client)
     client->is_going_away = true;
     client->refuses = true;
     while (client->waiting.first != NULL)
-        bide_http2_request_end_(client->waiting.first, -ECONNREFUSED);
+        bide_http2_request_end_(client->waiting.first, client->refusal);
     bide_auto_event_set(&client->output_needed);
 }
 
@@ -439,6 +439,7 @@ int bide_http2_client_init(bide_http2_client *client, bide_stream stream,
         return status;
     client->frames.left = client->options.max_idle_frames;
     client->ping_deadline = client->idle_since = BIDE_FOREVER;
+    client->refusal = -ECONNREFUSED;
     bide_auto_event_init(&client->output_needed, false);
     bide_auto_event_init(&client->nudge, false);
     client->input = malloc(HTTP2_CLIENT_INPUT);

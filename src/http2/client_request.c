@@ -257,7 +257,7 @@ static void http2_request_enter(bide_http2_request *request)
     request->state = HTTP2_REQUEST_WAITING;
     bide_http2_requests_add_(&client->waiting, request);
     if (client->has_ended || client->refuses || client->error != 0)
-        bide_http2_request_end_(request, -ECONNREFUSED);
+        bide_http2_request_end_(request, client->refusal);
     else
         bide_auto_event_set(&client->output_needed);
 }
@@ -609,13 +609,18 @@ static void http2_request_end_interim(bide_http2_request *request)
         bide_http2_request_abort_(request, NGHTTP2_CANCEL, -EBADMSG);
         return;
     }
-    if (request->response.status == 100)
+    int status = request->response.status;
+    if (status == 100)
         request->continues = true;
     if (request->on_informational != NULL) {
         request->response.field_count = request->field_count;
         request->on_informational(request);
         request->response.field_count = 0;
     }
+    if (status != 100)
+        request->informational = status;
+    else if (request->informational != 0) /* a later 100 does not hide it */
+        request->response.status = request->informational;
     bide_single_consumer_auto_event_set(&request->readable);
 }
 

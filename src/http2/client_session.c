@@ -11,7 +11,8 @@
  *    of bodies in both directions, refill it. The fields of one head are counted too, whether they are
  *    kept or not: small frames can refer to large fields many times.
  * 4. After a GOAWAY the server has not processed requests above its last stream. nghttp2 closes those with
- *    REFUSED_STREAM; those that it has not sent are ended here.
+ *    REFUSED_STREAM; those that it has not sent are ended here. They end with `refusal`: -EPROTONOSUPPORT after a
+ *    GOAWAY with HTTP_1_1_REQUIRED, otherwise -ECONNREFUSED. Requests up to the last stream may have been processed.
  */
 #include "client.h"
 
@@ -90,13 +91,15 @@ static int http2_client_on_header(nghttp2_session *session, const nghttp2_frame 
 static void http2_client_on_goaway(bide_http2_client *client, const nghttp2_goaway *frame)
 {
     bide_http2_request *next;
+    if (frame->error_code == NGHTTP2_HTTP_1_1_REQUIRED)
+        client->refusal = -EPROTONOSUPPORT;
     if (frame->error_code != NGHTTP2_NO_ERROR)
         bide_http2_client_fail_(client, -ECONNABORTED);
     bide_http2_client_go_away_(client);
     for (bide_http2_request *request = client->active.first; request != NULL; request = next) {
         next = request->next;
         if (!request->is_sent)
-            bide_http2_request_abort_(request, NGHTTP2_CANCEL, -ECONNREFUSED);
+            bide_http2_request_abort_(request, NGHTTP2_CANCEL, client->refusal);
     }
 }
 
@@ -156,10 +159,8 @@ static int http2_client_on_data(nghttp2_session *session, uint8_t flags, int32_t
 /* 2 */
 static int http2_client_error_of(const bide_http2_request *request, uint32_t code)
 {
-    if (!request->is_sent)
-        return -ECONNREFUSED;
-    if (code == NGHTTP2_REFUSED_STREAM) /* (also by a GOAWAY) */
-        return -ECONNREFUSED;
+    if (!request->is_sent || code == NGHTTP2_REFUSED_STREAM) /* (also by a GOAWAY) */
+        return request->client->refusal;
     if (!request->was_reset)
         return code == NGHTTP2_NO_ERROR ? 0 : -EBADMSG;
     return code == NGHTTP2_HTTP_1_1_REQUIRED ? -EPROTONOSUPPORT : -ECONNRESET;

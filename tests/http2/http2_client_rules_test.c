@@ -66,6 +66,8 @@ static const struct row {
     {"GOAWAY, and the response", BYTES(GOAWAY("\1", "\0") OK("\5", "\1")), 0, 200, 0, NOTHING, NOTHING, 0, true},
     {"GOAWAY with an error", BYTES(GOAWAY("\1", "\2")), -ECONNABORTED, 0, -ECONNABORTED, NOTHING, NOTHING, 0, true},
     {"GOAWAY with an error, below the request", BYTES(GOAWAY("\0", "\13")), -ECONNREFUSED, 0, -ECONNABORTED, NOTHING, NOTHING, 0, true},
+    {"GOAWAY that wants HTTP/1.1, below the request", BYTES(GOAWAY("\0", "\15")), -EPROTONOSUPPORT, 0, -ECONNABORTED, NOTHING, NOTHING, 0, true},
+    {"GOAWAY that wants HTTP/1.1, after the request", BYTES(GOAWAY("\1", "\15")), -ECONNABORTED, 0, -ECONNABORTED, NOTHING, NOTHING, 0, true},
     {"the connection's end", BYTES(""), -EPIPE, 0, -ENODATA, NOTHING, NOTHING, 0, false},
     {"the connection's end within the body", BYTES(OK("\4", "\1") DATA("\3", "\0", "\1") "abc"), -ENODATA, 200, -ENODATA, NOTHING, NOTHING, 0, false},
     {"the connection's end within a frame", BYTES("\0\0"), -EPIPE, 0, -ENODATA, NOTHING, NOTHING, 0, false},

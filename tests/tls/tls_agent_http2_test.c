@@ -90,6 +90,9 @@ static struct {
     bide_event never;
     bool requires_http1;    /* the server, which resets each request by HTTP/2, after `release` */
     unsigned required;      /* so often it has */
+    const char *before;     /* the frames of responses of 1xx that come before the reset; their stream is 1 */
+    size_t before_size;
+    bool goes_away;         /* by a GOAWAY instead of a reset, which says that stream 1 was not processed */
     bool is_late; /* its writes wait for `release`, and the first one sets `late_began` */
     bide_event release, late_began;
     bide_event silent_began;
@@ -298,11 +301,16 @@ static void require_http1(struct peer *self, const unsigned char *data, size_t s
         if (self->frame_left != 0)
             continue;
         if (frame[3] == HEADERS) {
-            assert_true(self->size + 13 <= sizeof self->text);
-            memcpy(self->text + self->size, "\0\0\4\3\0", 5);
-            memcpy(self->text + self->size + 5, frame + 5, 4);
-            memcpy(self->text + self->size + 9, "\0\0\0\xd", 4);
-            self->size += 13;
+            assert_true(self->size + f.before_size + 17 <= sizeof self->text);
+            if (f.before_size != 0)
+                memcpy(self->text + self->size, f.before, f.before_size);
+            self->size += f.before_size;
+            memcpy(self->text + self->size, f.goes_away ? "\0\0\10\7\0\0\0\0\0\0\0\0\0" : "\0\0\4\3\0\0\0\0\0", f.goes_away ? 13 : 9);
+            if (!f.goes_away)
+                memcpy(self->text + self->size + 5, frame + 5, 4);
+            self->size += f.goes_away ? 13 : 9;
+            memcpy(self->text + self->size, "\0\0\0\xd", 4);
+            self->size += 4;
             f.required++;
             bide_event_set(&f.late_began);
         }
@@ -1468,6 +1476,47 @@ static void a_server_that_requires_http1_gets_it(void **state)
     }
 }
 
+/* A request whose processing may have begun is sent again only if its method is idempotent. */
+static void a_request_in_progress_is_not_repeated_by_http1(void **state)
+{
+#define INTERIM(status) "\0\0\5\1\4\0\0\0\1\10\3" status
+    static const struct {
+        const char *method, *before;
+        size_t size;
+        bool goes_away;
+        int status;
+    } rows_of_interim[] = {
+        {"POST", "", 0, false, 0},
+        {"POST", "", 0, true, 0},
+        {"POST", INTERIM("100"), 14, false, 0},
+        {"POST", INTERIM("102"), 14, false, -EPROTONOSUPPORT},
+        {"POST", INTERIM("103"), 14, false, -EPROTONOSUPPORT},
+        {"PATCH", INTERIM("103") INTERIM("100"), 28, false, -EPROTONOSUPPORT},
+        {"PUT", INTERIM("102"), 14, false, 0},
+        {"DELETE", INTERIM("100") INTERIM("103"), 28, false, 0},
+    };
+    static char body[] = "ping";
+    for (size_t i = 0; i < sizeof rows_of_interim / sizeof *rows_of_interim; i++) {
+        (void)world_of_a_loop(world_of(state));
+        bide_tls_config *client = offering(bide_http2_protocols, false);
+        open_server_that_requires_http1(state, client, (bide_http_agent_options){0});
+        f.before = rows_of_interim[i].before;
+        f.before_size = rows_of_interim[i].size;
+        f.goes_away = rows_of_interim[i].goes_away;
+        bide_event_set(&f.release);
+        assert_int_equal(bide_http_fetch_init(&f.fetch, f.agent, rows_of_interim[i].method, "https://server.test/echo"), 0);
+        assert_int_equal(bide_http_fetch_set_body(&f.fetch, body, 4), 0);
+        assert_int_equal(world_wait(f.world, bide_http_fetch_send(&f.fetch)), rows_of_interim[i].status);
+        assert_int_equal(f.http.stats.requests, rows_of_interim[i].status == 0);
+        bide_http_fetch_close(&f.fetch);
+        assert_int_equal(get("https://server.test/x"), 0); /* by HTTP/1.1 at once */
+        assert_false(f.fetch.is_http2);
+        assert_int_equal(f.required, 1);
+        close_server(client);
+    }
+#undef INTERIM
+}
+
 /* The others learn of it too, each by its own reset, or while they wait for a connection. */
 static void requests_that_wait_for_http2_use_http1_once_it_is_required(void **state)
 {
@@ -1604,6 +1653,7 @@ int main(void)
         world_test(a_request_that_has_left_is_not_woken_by_an_answer),
         world_test(a_connection_that_delivers_to_others_is_kept),
         world_test(a_server_that_requires_http1_gets_it),
+        world_test(a_request_in_progress_is_not_repeated_by_http1),
         world_test(requests_that_wait_for_http2_use_http1_once_it_is_required),
         world_test(requests_of_a_connection_fall_back_each),
         world_test(without_a_way_to_offer_http1_a_request_for_it_fails),

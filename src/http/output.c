@@ -392,7 +392,10 @@ bide_body(http_write)
         bide_return(self->status);
     while (self->is_lent) { /* 3 */
         http_watch_start_wait(self->watch, bide_this_context());
+        /* (if the operation is destroyed: its bytes are counted, and will not follow) */
+        self->error = self->is_flush ? 0 : -ECANCELED;
         bide_await_status(self->status, bide_auto_event_wait(&self->returning, &self->returned));
+        self->error = 0;
         http_watch_stop_wait(self->watch);
         if (self->status == 0)
             self->status = self->lent_status;

@@ -18,8 +18,10 @@
  *    for the next head or for a body that it drops. A response is therefore sent in one call, and so are
  *    the responses of several requests that arrived together. When a handler has suspended, for whatever
  *    it waits, the guard sends the output of earlier exchanges. A handler that never suspends cannot hold
- *    them for long. The close sends them too, if the current exchange has failed and nothing of its
- *    response was sent. So no wait holds a complete response, and no failure of a later request loses it.
+ *    them for long. The close sends them too, if the current exchange has failed before it started to send
+ *    its response. So no wait holds a complete response, and no failure of a later request loses it. A stream
+ *    such as TLS may have taken bytes that it has not sent. So the close also ends the output of the stream
+ *    if the guard's send was cancelled, even if the buffer is empty.
  * 2. A timeout and a rejected request end the connection. The stop source is therefore requested only
  *    once, and the last response is sent outside of it, under a deadline of its own.
  * 3. If a connection is closed with unread bytes, the system resets it, and the client may lose the
@@ -39,7 +41,8 @@
  *    of the buffer, and an upgraded connection is read by the handler: in both cases the guard does not
  *    read.
  * 6. A full buffer stops the guard. The end of the input behind a buffer full of requests is therefore
- *    found later.
+ *    found later. The guard does not read while it sends, so a client that takes no output and ends its own is
+ *    also found later; a reset is found at once.
  * 7. The server's list contains exactly the connections between the start and the end of their body;
  *    counts.live is its length.
  */
@@ -812,6 +815,12 @@ static bool http_connection_has_unread(const bide_http_connection *connection)
             !http_input_has_ended(&connection->input));
 }
 
+/* The guard's send was cancelled: the stream may have taken bytes that it has not sent. */
+static bool http_connection_was_cut(const bide_http_connection *connection)
+{
+    return connection->output.lent_status == -ECANCELED;
+}
+
 /*
  * The exchange has failed: removes its unsent response. Returns true if output of earlier exchanges is left, and
  * can be sent: 1
@@ -820,11 +829,12 @@ static bool http_connection_keeps_earlier(bide_http_connection *connection)
 {
     bide_http_output *output = &connection->output;
     size_t earlier = http_output_earlier(output);
-    bool is_broken = (output->lent_status < 0 && output->lent_status != -ECANCELED) ||
+    bool is_broken = (output->lent_status < 0 && !http_connection_was_cut(connection)) ||
                      (output->error != 0 && output->state == HTTP_OUTPUT_NOTHING);
     bide_assert(!output->is_lent);
     connection->writer.end = connection->writer.begin + (is_broken ? 0 : earlier);
-    return bide_writer_buffered(&connection->writer) != 0;
+    return bide_writer_buffered(&connection->writer) != 0 ||
+           (!is_broken && http_connection_was_cut(connection));
 }
 
 /*
@@ -863,7 +873,8 @@ static bool http_connection_prepare_close(bide_http_connection *connection,
     }
     if (status != 0)
         return http_connection_keeps_earlier(connection);
-    return bide_writer_buffered(&connection->writer) != 0 || http_connection_has_unread(connection);
+    return bide_writer_buffered(&connection->writer) != 0 ||
+           http_connection_has_unread(connection) || http_connection_was_cut(connection);
 }
 
 /* A step of the close has `linger_timeout`; all of them together have `watch.whole`. */
@@ -919,7 +930,7 @@ bide_coroutine(http_connection_close_body)
     http_connection_start_close(self->connection, bide_this_context());
     bide_try(http_connection_limit(self->connection, bide_this_context(),
                                    http_connection_flush_last(self->connection)));
-    if (!http_connection_has_unread(self->connection))
+    if (!http_connection_has_unread(self->connection) && !http_connection_was_cut(self->connection))
         bide_return(0);
     bide_try(http_connection_limit(self->connection, bide_this_context(),
                                    bide_stream_shutdown_output(&self->connection->writer.operation,

@@ -115,11 +115,12 @@ static void earlier_responses_leave_slowly_while_handlers_wait(void **state)
 {
     (void)state;
     for (one.piece = 64; one.piece < 300; one.piece += 7) {
-        assert_int_equal(peer_say(&one, GET_HELLO "GET /chunks HTTP/1.1\r\nHost: a\r\n\r\n" GET_HELLO
-                                        "GET /stays HTTP/1.1\r\nHost: a\r\n\r\n" GET_HELLO POST("/reads-slowly", "3") "abc"
+        assert_int_equal(peer_say(&one, GET_HELLO "GET /stays HTTP/1.1\r\nHost: a\r\n\r\n" GET_HELLO
+                                        "GET /chunks HTTP/1.1\r\nHost: a\r\n\r\n" GET_HELLO POST("/reads-slowly", "3") "abc"
                                         GET_HELLO), 0);
+        assert_int_equal(one.first_output, 0);
         const char *at = one.output;
-        static const char *const bodies[] = {"\r\n\r\nhello", "\r\n0\r\nX-Sum: 15\r\n\r\n", "\r\n\r\nhello", "\r\n\r\nstayed", "\r\n\r\nhello",
+        static const char *const bodies[] = {"\r\n\r\nhello", "\r\n\r\nstayed", "\r\n\r\nhello", "\r\n0\r\nX-Sum: 15\r\n\r\n", "\r\n\r\nhello",
                                              "\r\n\r\nread", "\r\n\r\nhello"};
         for (size_t i = 0; i < sizeof bodies / sizeof bodies[0]; i++) {
             assert_memory_equal(at, "HTTP/1.1 200 OK\r\n", 17);
@@ -128,6 +129,21 @@ static void earlier_responses_leave_slowly_while_handlers_wait(void **state)
             at += strlen(bodies[i]);
         }
         assert_string_equal(at, "");
+    }
+    one.piece = 0;
+}
+
+/* A head that is too long, and invalid behind its limit. */
+static void the_status_of_a_bad_head_does_not_depend_on_how_it_arrives(void **state)
+{
+    static char request[8000];
+    (void)state;
+    for (one.piece = 0; one.piece < 2; one.piece++) {
+        memset(request, 'a', sizeof request - 1);
+        memcpy(request, "GET /", 5);
+        request[7500] = '\n';
+        assert_int_equal(peer_say(&one, request), -EBADMSG);
+        assert_memory_equal(one.output, "HTTP/1.1 414 ", 13);
     }
     one.piece = 0;
 }
@@ -911,6 +927,7 @@ int main(void)
         TEST(a_client_may_wait_for_a_response_before_it_sends_the_next_body),
         TEST(a_handler_that_waits_holds_no_earlier_response),
         TEST(earlier_responses_leave_slowly_while_handlers_wait),
+        TEST(the_status_of_a_bad_head_does_not_depend_on_how_it_arrives),
         TEST(bodies_come_and_go_in_chunks),
         TEST(responses_without_a_body_have_none),
         TEST(a_status_may_be_set_after_fields),

@@ -82,7 +82,8 @@ static void over_each_stream(void **state, void (*run)(void))
     bide_tls_config *client = usual_client();
     bide_tls_config *server = usual_server();
     bide_http_options options = {
-        .handler = {&handler_body, sizeof(struct handler)}, .clock = constant_clock, .allows_half_close = true};
+        .handler = {&handler_body, sizeof(struct handler)}, .clock = constant_clock, .allows_half_close = true,
+        .linger_timeout = UINT64_C(600000000000)}; /* (however slow this machine is) */
     for (below kind = 0; kind < BELOWS; kind++)
         for (int is_plain = 0; is_plain < 2; is_plain++) {
             f.output_size = 0;
@@ -134,6 +135,29 @@ static void a_later_request_that_breaks_off_loses_no_response(void **state)
     over_each_stream(state, break_off);
 }
 
+/* The client reads only after the server has found that the second request breaks off. */
+static void break_off_before_reading(void)
+{
+    static char path[3002], request[4096], wanted[4096];
+    side *client = &f.pair.client;
+    memset(path, 'x', sizeof path - 1);
+    path[0] = '/';
+    snprintf(request, sizeof request, GET("%s") "%s", path, POST("/two") "abc");
+    snprintf(wanted, sizeof wanted, ANSWER("%s", "3001"), path);
+    say(request);
+    turn(f.pair.world);
+    assert_int_equal(world_wait(f.pair.world, bide_stream_shutdown_output(&client->write, client->stream)), 0);
+    for (int i = 0; i < 20; i++)
+        turn(f.pair.world);
+    expect(wanted);
+    assert_int_equal(end(f.pair.world, &f.serving), -ENODATA);
+}
+
+static void a_slow_client_that_breaks_off_loses_no_response(void **state)
+{
+    over_each_stream(state, break_off_before_reading);
+}
+
 static void wait_for_the_handler(void)
 {
     say(GET("/one") GET("/waits") GET("/two"));
@@ -153,6 +177,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         world_test(a_client_may_wait_for_a_response_before_it_sends_the_next_body),
         world_test(a_later_request_that_breaks_off_loses_no_response),
+        world_test(a_slow_client_that_breaks_off_loses_no_response),
         world_test(a_handler_that_waits_holds_no_earlier_response),
     };
     return cmocka_run_group_tests(tests, make_everyone, free_everyone);

@@ -84,15 +84,8 @@ int bide_http_output_end_(bide_http_output *output);
 /* The library adds fields of this name itself. */
 bool bide_http_output_is_framing_(bide_slice name);
 
-/* Makes room for `size` bytes behind the buffered ones. Returns false if they cannot fit. */
+/* Makes room for `size` bytes behind the buffered ones. Returns false if they cannot fit without a wait. */
 bool bide_http_output_reserve_(bide_http_output *output, size_t size);
-
-/* The number of bytes that still fit into the buffer without a wait. */
-static inline size_t http_output_room(const bide_http_output *output)
-{
-    const bide_writer *writer = output->writer;
-    return writer->size - (output->is_lent ? writer->end : bide_writer_buffered(writer));
-}
 
 /* The number of buffered bytes that belong to complete messages before the current one. */
 static inline size_t http_output_earlier(const bide_http_output *output)

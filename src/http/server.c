@@ -666,8 +666,8 @@ bide_coroutine(http_connection_loop)
         }
         connection->state = HTTP_CONNECTION_EXCHANGE;
         http_watch_exchange(connection, bide_this_context());
-        if (http_output_room(&connection->output) < HTTP_HEAD_ROOM &&
-            bide_writer_buffered(&connection->writer) != 0) {
+        if (bide_writer_buffered(&connection->writer) != 0 &&
+            !bide_http_output_reserve_(&connection->output, HTTP_HEAD_ROOM)) {
             bide_try(bide_http_output_flush_(&connection->output));
             connection = self->connection;
         }
@@ -935,6 +935,8 @@ bide_coroutine(http_connection_close_body)
     bide_try(http_connection_limit(self->connection, bide_this_context(),
                                    bide_stream_shutdown_output(&self->connection->writer.operation,
                                                                self->connection->stream)));
+    if (!http_connection_has_unread(self->connection))
+        bide_return(0);
     do {
         bide_try(http_connection_limit(self->connection, bide_this_context(),
                                        http_connection_drop_input(self->connection)));

@@ -133,6 +133,21 @@ bide_coroutine(http_peer_body)
         static char large[300000];
         memset(large, 'x', sizeof large);
         bide_try(bide_http_respond(&self->exchange, large, sizeof large));
+    } else if (path_is(&self->exchange, "/so-many")) { /* bytes as the query says */
+        static char many[8192];
+        memset(many, 'm', sizeof many);
+        bide_try(bide_http_respond(&self->exchange, many, (size_t)atoi(self->exchange.request.query.data)));
+    } else if (path_is(&self->exchange, "/pauses")) { /* in the middle of a body */
+        assert_int_equal(bide_http_start_response(&self->exchange, 2 * sizeof self->buffer), 0);
+        memset(self->buffer, 'p', sizeof self->buffer);
+        bide_try(bide_http_write(&self->exchange, self->buffer, sizeof self->buffer));
+        bide_try(bide_sleep_for(&self->sleep, 5 * SECOND));
+        bide_try(bide_http_write(&self->exchange, self->buffer, sizeof self->buffer));
+    } else if (path_is(&self->exchange, "/field")) {
+        static char value[901];
+        memset(value, 'v', sizeof value - 1);
+        assert_int_equal(bide_http_add(&self->exchange, "X-Long", value), 0);
+        bide_try(bide_http_respond(&self->exchange, "field", 5));
     } else if (path_is(&self->exchange, "/slow")) {
         bide_await_status(handled.slept, bide_sleep_for(&self->sleep, 5 * SECOND));
         if (handled.slept < 0)
@@ -233,6 +248,7 @@ typedef struct peer {
     size_t cut_until;  /* the pause lasts until this many bytes of output have arrived; 0: one millisecond */
     bool ends;         /* ends the output after the input */
     bool reads_not;    /* does not read the server's output */
+    uint64_t read_pause; /* before each read of the server's output; 0: none */
     uint64_t pause;    /* after each piece; 0: none */
     unsigned stop_after; /* turns of another coroutine, after which the server's coroutine is cancelled; 0: never */
     uint64_t drain_at;   /* after this time the server is shut down; 0: never */
@@ -320,6 +336,8 @@ bide_coroutine(peer_drain)
 {
     bide_begin(peer_drain, struct peer_task * self);
     while (!self->peer->reads_not) {
+        if (self->peer->read_pause != 0)
+            bide_await(bide_sleep_for(&self->sleep, self->peer->read_pause));
         bide_await_status(self->status,
                           bide_stream_read(&self->operation,
                                            bide_memory_stream(&self->peer->client_end),
@@ -411,6 +429,7 @@ static inline void peer_init(peer *peer, const bide_http_options *given)
     peer->ends = true; /* and waits for the responses: */
     peer->server.options.allows_half_close = true;
     peer->reads_not = false;
+    peer->read_pause = 0;
     peer->pause = 0;
     peer->stop_after = 0;
     peer->drain_at = 0;

@@ -133,6 +133,26 @@ static void earlier_responses_leave_slowly_while_handlers_wait(void **state)
     one.piece = 0;
 }
 
+/* The client reads 700 bytes a second. Each exchange has its room in the buffer, whatever is being sent of the earlier ones. */
+static void a_head_fits_while_earlier_responses_leave(void **state)
+{
+    (void)state;
+    one.piece = 700;
+    one.read_pause = SECOND;
+    for (int size = 500; size < 6500; size += 100) {
+        char input[300];
+        snprintf(input, sizeof input, "GET /so-many?%d HTTP/1.1\r\nHost: a\r\n\r\nGET /slow HTTP/1.1\r\nHost: a\r\n\r\n"
+                 "GET /so-many?700 HTTP/1.1\r\nHost: a\r\n\r\nGET /pauses HTTP/1.1\r\nHost: a\r\n\r\n"
+                 "GET /field HTTP/1.1\r\nHost: a\r\n\r\n", size);
+        assert_int_equal(peer_say(&one, input), 0);
+        assert_int_equal(handled.begun, 5);
+        assert_non_null(strstr(one.output, "pppHTTP/1.1 200 OK\r\n"));
+        assert_string_equal(one.output + one.output_size - 9, "\r\n\r\nfield");
+    }
+    one.piece = 0;
+    one.read_pause = 0;
+}
+
 /* A head that is too long, and invalid behind its limit. */
 static void the_status_of_a_bad_head_does_not_depend_on_how_it_arrives(void **state)
 {
@@ -927,6 +947,7 @@ int main(void)
         TEST(a_client_may_wait_for_a_response_before_it_sends_the_next_body),
         TEST(a_handler_that_waits_holds_no_earlier_response),
         TEST(earlier_responses_leave_slowly_while_handlers_wait),
+        TEST(a_head_fits_while_earlier_responses_leave),
         TEST(the_status_of_a_bad_head_does_not_depend_on_how_it_arrives),
         TEST(bodies_come_and_go_in_chunks),
         TEST(responses_without_a_body_have_none),

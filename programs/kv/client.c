@@ -3,6 +3,7 @@
  * connections. All run on the loop's thread.
  */
 #define _GNU_SOURCE /* POLLRDHUP */
+#include "combine.h"
 #include "tasks.h"
 
 #include <arpa/inet.h>
@@ -284,6 +285,7 @@ static void client_destroy(struct client *client)
     buffer_free(&client->out);
     buffer_free(&client->changes);
     buffer_free(&client->name);
+    combination_drop(client);
     buffer_free(&client->listing.names);
     free(client->request.more);
 }

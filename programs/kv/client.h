@@ -15,6 +15,7 @@
 
 struct kv;
 struct subscription;
+struct combination;
 struct command;
 
 enum {
@@ -34,13 +35,12 @@ enum control { CONTROL_NONE, CONTROL_SAVE, CONTROL_STOP, CONTROL_WAIT, CONTROL_R
 enum reply_mode { REPLY_ON, REPLY_SKIP_NEXT, REPLY_OFF };
 
 /*
- * The reply of KEYS, or of all entries of a collection, as it is collected, also between its slices (listing.c). All
- * zero is none.
+ * A reply of many elements, as it is collected between its slices (listing.c). All zero is none.
  */
 struct key_listing {
-    struct buffer names; /* space for the array's head, and bulk strings behind it */
+    struct buffer names; /* the array's head, or space for it, and elements behind it */
     size_t count;        /* of entries */
-    size_t cursor;       /* 0: it has not begun */
+    size_t cursor;       /* where it continues; 0: it has not begun */
     uint64_t version;    /* of the collection, when it began */
 };
 
@@ -82,6 +82,7 @@ struct client {
     struct transaction transaction;
     struct blocking blocking;
     struct key_listing listing;
+    struct combination *combining; /* between slices; or NULL */
 
     struct subscription *subscriptions;       /* newest first */
     size_t subscription_count, pattern_count; /* all, and those to patterns */
@@ -107,6 +108,12 @@ bool request_append(struct buffer *buffer, const struct client *client, struct b
  * much. Must be the last that a command does, without a reply.
  */
 void client_repeat_request(struct client *client);
+
+/*
+ * As client_repeat_request, when others have had their turn, whatever the request has done. Those that wait for keys are then
+ * served a little.
+ */
+void client_end_turn(struct client *client);
 
 /* ---- Replies ---- */
 

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <strings.h>
 
 /* ---- Scores ---- */
 
@@ -72,15 +73,20 @@ static bool is_combined(const struct combination *combination, struct entry *ent
     return true;
 }
 
+/* True if no more members are to be visited. */
+static bool has_ended(const struct combination *combination)
+{
+    return combination->status < 0 || combination->found >= combination->limit ||
+           (combination->replies && client_refuses_reply(combination->client));
+}
+
 static void combine_member(void *argument, struct entry *entry)
 {
     struct combination *combination = argument;
     struct client *client = combination->client;
     double score;
     client->kv->work++;
-    if (combination->status < 0 || combination->found >= combination->limit ||
-        (combination->replies && client_refuses_reply(client)) ||
-        !is_combined(combination, entry, &score))
+    if (has_ended(combination) || !is_combined(combination, entry, &score))
         return;
     if (combination->to != NULL)
         combination->status = collect_member(combination, entry_key(entry), score);
@@ -89,22 +95,8 @@ static void combine_member(void *argument, struct entry *entry)
     if (combination->status < 0)
         return;
     combination->found++;
-    if (combination->replies)
+    if (combination->replies && !combination->subtracts)
         reply_bulk(client, entry_key(entry));
-}
-
-static void visit_set(struct combination *combination, size_t at)
-{
-    struct collection *set = combination->sets[at];
-    size_t cursor = 0;
-    combination->from = set;
-    combination->from_at = at;
-    if (set == NULL)
-        return;
-    do
-        cursor = table_scan(&set->fields, cursor, combine_member, combination);
-    while (cursor != 0 && combination->status >= 0 && combination->found < combination->limit &&
-           !(combination->replies && client_refuses_reply(combination->client)));
 }
 
 /* The index of the smallest set, or of a key that has none: then the intersection is empty. */
@@ -131,23 +123,16 @@ static void subtract_member(void *argument, struct entry *entry)
 static void reply_member(void *argument, struct entry *entry)
 {
     struct combination *combination = argument;
+    combination->client->kv->work++;
     if (!client_refuses_reply(combination->client))
         reply_bulk(combination->client, entry_key(entry));
-}
-
-static void scan_set(struct collection *set, void (*visit)(void *, struct entry *), void *argument)
-{
-    size_t cursor = 0;
-    do
-        cursor = table_scan(&set->fields, cursor, visit, argument);
-    while (cursor != 0);
 }
 
 /*
  * Subtracting takes a step for each member of all sets. Looking up each member of the first set in the
  * others takes as many steps as it has members, times the sets.
  */
-bool combination_prefers_subtraction(const struct combination *combination)
+static bool prefers_subtraction(const struct combination *combination)
 {
     const struct collection *first = combination->sets[0];
     uint64_t all = 0;
@@ -157,32 +142,125 @@ bool combination_prefers_subtraction(const struct combination *combination)
            collection_count(first) * (uint64_t)combination->count > 2 * all;
 }
 
-/* Collects the first set, and removes the members of the others. */
-static void subtract_sets(struct combination *combination)
+bool combination_must_collect(const struct combination *combination)
 {
-    bool replies = combination->replies;
-    combination->operation = UNION;
-    combination->replies = false;
-    visit_set(combination, 0);
-    for (size_t i = 1; i < combination->count && combination->status >= 0; i++) {
-        if (combination->sets[i] != NULL)
-            scan_set(combination->sets[i], subtract_member, combination);
-    }
-    if (replies && combination->status >= 0)
-        scan_set(combination->to, reply_member, combination);
+    return combination->operation == UNION || prefers_subtraction(combination);
 }
 
-void combination_run(struct combination *combination)
+/* ---- Slices ---- */
+
+/* The version of the collection of a key; 0 if there is no such key. */
+static uint64_t version_of(const struct combination *combination, size_t i)
 {
+    struct client *client = combination->client;
+    struct entry **link =
+        keyspace_find(&client->kv->keys, client_argument(client, combination->first_key + i));
+    return link == NULL                    ? 0
+           : (*link)->type == VALUE_STRING ? UINT64_MAX
+                                           : entry_collection(*link)->version;
+}
+
+/* Chooses the sets to be visited, and decides whether that is done in slices. */
+static void begin_visit(struct combination *combination)
+{
+    struct client *client = combination->client;
+    uint64_t steps = 0;
+    combination->has_begun = true;
+    combination->subtracts = combination->to != NULL && prefers_subtraction(combination);
+    combination->ends_at = combination->count;
     if (combination->operation == INTERSECTION)
-        visit_set(combination, smallest_set(combination));
-    else if (combination->operation == UNION)
-        for (size_t i = 0; i < combination->count && combination->status >= 0; i++)
-            visit_set(combination, i);
-    else if (combination->to != NULL && combination_prefers_subtraction(combination))
-        subtract_sets(combination);
-    else
-        visit_set(combination, 0);
+        combination->from_at = smallest_set(combination);
+    if (combination->operation != UNION && !combination->subtracts)
+        combination->ends_at = combination->from_at + 1;
+    if (combination->subtracts) /* from what is collected of the first set */
+        combination->operation = UNION;
+    for (size_t i = combination->from_at; i < combination->ends_at; i++)
+        steps += combination->sets[i] != NULL ? collection_count(combination->sets[i]) : 0;
+    if (combination->operation != UNION)
+        steps *= combination->count;
+    combination->is_sliced = steps > CLIENT_MAX_WORK / 2 && !combination->is_one_step &&
+                             !client->transaction.is_running &&
+                             combination->keys <= COMBINE_MAX_SLICED_KEYS;
+    combination->work_limit = combination->is_sliced ? client_work_limit(client) : UINT64_MAX;
+    for (size_t i = 0; combination->is_sliced && i < combination->keys; i++)
+        combination->versions[i] = version_of(combination, i);
+}
+
+bool combination_resume(struct combination *combination)
+{
+    struct client *client = combination->client;
+    struct combination *kept = client->combining;
+    bool is_same = kept != NULL;
+    combination->begin = buffer_used(&client->out);
+    if (kept == NULL)
+        return false;
+    for (size_t i = 0; i < kept->keys && is_same && kept->from_at < kept->ends_at; i++)
+        is_same = version_of(kept, i) == kept->versions[i];
+    if (is_same) {
+        *combination = *kept;
+        combination->begin = buffer_used(&client->out);
+        combination->work_limit = client_work_limit(client);
+        client->combining = NULL;
+        free(kept);
+        return true;
+    }
+    combination_drop(client);
+    listing_clear(client);
+    combination->is_one_step = true;
+    return false;
+}
+
+bool combination_pause(struct combination *combination)
+{
+    struct client *client = combination->client;
+    const struct slice slice = {.begin = combination->begin, .limit = combination->work_limit};
+    if (!slice_is_over(client, &slice))
+        return false;
+    client->combining = malloc(sizeof *combination);
+    if (client->combining == NULL) {
+        combination->work_limit = UINT64_MAX;
+        return false;
+    }
+    *client->combining = *combination;
+    slice_pause(client, &slice, 1);
+    return true;
+}
+
+bool combination_finish_reply(struct combination *combination)
+{
+    return slice_finish(combination->client, &(struct slice){.begin = combination->begin});
+}
+
+/* Visits members of a set, from combination->cursor on. Returns false if the slice has ended before the last one. */
+static bool visit_set(struct combination *combination, struct collection *set,
+                      void (*visit)(void *, struct entry *))
+{
+    do {
+        combination->client->kv->work += combination->is_sliced; /* (buckets may be empty) */
+        combination->cursor =
+            table_scan_once(&set->fields, combination->cursor, visit, combination);
+        if (combination->cursor != 0 && combination_pause(combination))
+            return false;
+    } while (combination->cursor != 0 && !has_ended(combination));
+    combination->cursor = 0;
+    return true;
+}
+
+bool combination_run(struct combination *combination)
+{
+    if (!combination->has_begun)
+        begin_visit(combination);
+    for (; combination->from_at < combination->ends_at && !has_ended(combination);
+         combination->from_at++) {
+        size_t at = combination->from_at;
+        combination->from = combination->sets[at];
+        if (combination->from != NULL &&
+            !visit_set(combination, combination->from,
+                       combination->subtracts && at > 0 ? subtract_member : combine_member))
+            return false;
+    }
+    return !combination->subtracts || !combination->replies || combination->status < 0 ||
+           visit_set(combination, combination->to, reply_member);
 }
 
 /* ---- Finding the sets ---- */
@@ -249,6 +327,8 @@ static bool find_set(const struct combination *combination, size_t i)
 bool combination_find(struct combination *combination, size_t first_key, size_t count)
 {
     struct client *client = combination->client;
+    combination->first_key = first_key;
+    combination->keys = count;
     for (size_t i = 0; i < count; i++) { /* (a key that has expired moves the others) */
         if (!find_set(combination, first_key + i))
             return false;
@@ -315,4 +395,31 @@ void combination_end(struct combination *combination)
         keyspace_discard(&combination->client->kv->keys, combination->to);
     free(combination->sets);
     free(combination->weights);
+}
+
+void combination_drop(struct client *client)
+{
+    if (client->combining == NULL)
+        return;
+    combination_end(client->combining);
+    free(client->combining);
+    client->combining = NULL;
+}
+
+/* ---- The commands ---- */
+
+const struct combination_kind *combination_kind_of(const struct client *client)
+{
+    static const struct combination_kind kinds[] = {
+        {"union", UNION, false},         {"inter", INTERSECTION, false},
+        {"diff", DIFFERENCE, false},     {"unionstore", UNION, true},
+        {"diffstore", DIFFERENCE, true}, {"interstore", INTERSECTION, true}};
+    struct bytes name = client_argument(client, 0);
+    size_t i = 0;
+    while (strlen(kinds[i].name) != name.size - 1 ||
+           strncasecmp(kinds[i].name, name.data + 1, name.size - 1) != 0) {
+        i++;
+        bide_assert(i < sizeof kinds / sizeof *kinds);
+    }
+    return &kinds[i];
 }

@@ -1,6 +1,8 @@
 /* The table of commands, lookup by name, and the loop that runs a client's requests. */
 #include "commands.h"
 
+#include "combine.h"
+
 const struct command commands[] = {
     {"GET", command_get, 2, 2, READS, 1, 1, 1},
     {"SET", command_set, 3, -1, WRITES, 1, 1, 1},
@@ -48,13 +50,13 @@ const struct command commands[] = {
     {"SMEMBERS", command_smembers, 2, 2, READS, 1, 1, 1},
     {"SPOP", command_spop, 2, -1, WRITES, 1, 1, 1},
     {"SRANDMEMBER", command_srandmember, 2, -1, READS, 1, 1, 1},
-    {"SINTER", command_sinter, 2, -1, READS, 1, -1, 1},
-    {"SINTERSTORE", command_sinterstore, 3, -1, WRITES, 1, -1, 1},
+    {"SINTER", command_combine_sets, 2, -1, READS, 1, -1, 1},
+    {"SINTERSTORE", command_combine_sets, 3, -1, WRITES, 1, -1, 1},
     {"SINTERCARD", command_sintercard, 3, -1, READS, 0, 0, 0},
-    {"SUNION", command_sunion, 2, -1, READS, 1, -1, 1},
-    {"SUNIONSTORE", command_sunionstore, 3, -1, WRITES, 1, -1, 1},
-    {"SDIFF", command_sdiff, 2, -1, READS, 1, -1, 1},
-    {"SDIFFSTORE", command_sdiffstore, 3, -1, WRITES, 1, -1, 1},
+    {"SUNION", command_combine_sets, 2, -1, READS, 1, -1, 1},
+    {"SUNIONSTORE", command_combine_sets, 3, -1, WRITES, 1, -1, 1},
+    {"SDIFF", command_combine_sets, 2, -1, READS, 1, -1, 1},
+    {"SDIFFSTORE", command_combine_sets, 3, -1, WRITES, 1, -1, 1},
     {"SSCAN", command_sscan, 3, -1, READS, 1, 1, 1},
     {"SETBIT", command_setbit, 4, 4, WRITES, 1, 1, 1},
     {"GETBIT", command_getbit, 3, 3, READS, 1, 1, 1},
@@ -111,13 +113,13 @@ const struct command commands[] = {
     {"ZREMRANGEBYRANK", command_zremrangebyrank, 4, 4, WRITES, 1, 1, 1},
     {"ZREMRANGEBYSCORE", command_zremrangebyscore, 4, 4, WRITES, 1, 1, 1},
     {"ZREMRANGEBYLEX", command_zremrangebylex, 4, 4, WRITES, 1, 1, 1},
-    {"ZUNION", command_zunion, 3, -1, READS, 0, 0, 0},
-    {"ZINTER", command_zinter, 3, -1, READS, 0, 0, 0},
-    {"ZDIFF", command_zdiff, 3, -1, READS, 0, 0, 0},
+    {"ZUNION", command_combine_sorted, 3, -1, READS, 0, 0, 0},
+    {"ZINTER", command_combine_sorted, 3, -1, READS, 0, 0, 0},
+    {"ZDIFF", command_combine_sorted, 3, -1, READS, 0, 0, 0},
     {"ZINTERCARD", command_zintercard, 3, -1, READS, 0, 0, 0},
-    {"ZUNIONSTORE", command_zunionstore, 4, -1, WRITES, 1, 1, 1},
-    {"ZINTERSTORE", command_zinterstore, 4, -1, WRITES, 1, 1, 1},
-    {"ZDIFFSTORE", command_zdiffstore, 4, -1, WRITES, 1, 1, 1},
+    {"ZUNIONSTORE", command_combine_sorted, 4, -1, WRITES, 1, 1, 1},
+    {"ZINTERSTORE", command_combine_sorted, 4, -1, WRITES, 1, 1, 1},
+    {"ZDIFFSTORE", command_combine_sorted, 4, -1, WRITES, 1, 1, 1},
     {"OBJECT", command_object, 3, 3, READS, 2, 2, 1},
     {"DEL", command_del, 2, -1, WRITES, 1, -1, 1},
     {"UNLINK", command_del, 2, -1, WRITES, 1, -1, 1},
@@ -368,8 +370,7 @@ static bool must_wait_for_others(struct client *client, const struct command *co
     return waiting_has_ready_since(waiting, client->serial);
 }
 
-/* Runs the request again when others have had their turn, and have been served a little. */
-static void repeat_after_others(struct client *client)
+void client_end_turn(struct client *client)
 {
     client->work = CLIENT_MAX_WORK;
     client_repeat_request(client);
@@ -408,7 +409,7 @@ void command_run(struct client *client)
     else if (client->kv->journal.is_full && (command->kind & (WRITES | AT_ONCE)) == WRITES)
         reply_refused(client, client->kv->journal.refusal); /* (EXEC looks itself) */
     else if (must_wait_for_others(client, command))
-        repeat_after_others(client);
+        client_end_turn(client);
     else if (client->kv->journal.is_on && (command->kind & WRITES) != 0)
         run_change(client, command);
     else
@@ -430,6 +431,10 @@ void client_repeat_request(struct client *client)
 void client_end_request(struct client *client)
 {
     client->in.begin += client->request.size;
+    if (client->listing.cursor != 0) { /* (it ended with an error) */
+        listing_clear(client);
+        combination_drop(client);
+    }
     client->checked = 0;
     client->serial = 0;
     request_clear(&client->request);

@@ -42,27 +42,25 @@ command_function command_get, command_set, command_setnx, command_setex, command
     command_hincrbyfloat, command_hget, command_hstrlen, command_hexists, command_hlen,
     command_hmget, command_hgetall, command_hkeys, command_hvals, command_hscan, command_hrandfield,
     command_sadd, command_srem, command_smove, command_sismember, command_smismember, command_scard,
-    command_smembers, command_spop, command_srandmember, command_sinter, command_sinterstore,
-    command_sintercard, command_sunion, command_sunionstore, command_sdiff, command_sdiffstore,
-    command_sscan, command_setbit, command_getbit, command_bitcount, command_bitpos, command_bitop,
-    command_lpush, command_rpush, command_lpushx, command_rpushx, command_lpop, command_rpop,
-    command_lmove, command_rpoplpush, command_lmpop, command_blpop, command_brpop, command_blmpop,
-    command_blmove, command_brpoplpush, command_llen, command_lindex, command_lrange, command_lset,
-    command_zadd, command_zincrby, command_zrem, command_zcard, command_zscore, command_zmscore,
-    command_zrank, command_zrevrank, command_zpopmin, command_zpopmax, command_zmpop,
-    command_bzpopmin, command_bzpopmax, command_bzmpop, command_zrandmember, command_zscan,
-    command_zcount, command_zlexcount, command_zrange, command_zrangestore, command_zrevrange,
-    command_zrangebyscore, command_zrevrangebyscore, command_zrangebylex, command_zrevrangebylex,
-    command_zremrangebyrank, command_zremrangebyscore, command_zremrangebylex, command_zunion,
-    command_zinter, command_zdiff, command_zintercard, command_zunionstore, command_zinterstore,
-    command_zdiffstore, command_lpos, command_linsert, command_lrem, command_ltrim, command_object,
-    command_persist, command_type, command_keys, command_scan, command_dbsize, command_flush,
-    command_publish, command_subscribe, command_unsubscribe, command_psubscribe,
-    command_punsubscribe, command_pubsub, command_multi, command_exec, command_discard,
-    command_watch, command_unwatch, command_ping, command_echo, command_select, command_config,
-    command_command, command_hello, command_auth, command_reset, command_client, command_info,
-    command_save, command_bgsave, command_bgrewriteaof, command_lastsave, command_time,
-    command_quit, command_shutdown;
+    command_smembers, command_combine_sets, command_combine_sorted, command_spop,
+    command_srandmember, command_sintercard, command_sscan, command_setbit, command_getbit,
+    command_bitcount, command_bitpos, command_bitop, command_lpush, command_rpush, command_lpushx,
+    command_rpushx, command_lpop, command_rpop, command_lmove, command_rpoplpush, command_lmpop,
+    command_blpop, command_brpop, command_blmpop, command_blmove, command_brpoplpush, command_llen,
+    command_lindex, command_lrange, command_lset, command_zadd, command_zincrby, command_zrem,
+    command_zcard, command_zscore, command_zmscore, command_zrank, command_zrevrank,
+    command_zpopmin, command_zpopmax, command_zmpop, command_bzpopmin, command_bzpopmax,
+    command_bzmpop, command_zrandmember, command_zscan, command_zcount, command_zlexcount,
+    command_zrange, command_zrangestore, command_zrevrange, command_zrangebyscore,
+    command_zrevrangebyscore, command_zrangebylex, command_zrevrangebylex, command_zremrangebyrank,
+    command_zremrangebyscore, command_zremrangebylex, command_zintercard, command_lpos,
+    command_linsert, command_lrem, command_ltrim, command_object, command_persist, command_type,
+    command_keys, command_scan, command_dbsize, command_flush, command_publish, command_subscribe,
+    command_unsubscribe, command_psubscribe, command_punsubscribe, command_pubsub, command_multi,
+    command_exec, command_discard, command_watch, command_unwatch, command_ping, command_echo,
+    command_select, command_config, command_command, command_hello, command_auth, command_reset,
+    command_client, command_info, command_save, command_bgsave, command_bgrewriteaof,
+    command_lastsave, command_time, command_quit, command_shutdown;
 
 /* ---- Helpers of several commands ---- */
 
@@ -85,6 +83,13 @@ bool find_first_value(struct client *client, enum value_type type, size_t first_
  * Returns how many of the `count` items these are, from *begin on.
  */
 size_t range_of(int64_t first, int64_t last, size_t count, size_t *begin);
+
+/* HDEL, SREM, ZREM: removes the elements of the arguments behind the key, logs that under a name and replies. */
+void remove_named(struct client *client, enum value_type type, const char *name,
+                  bool (*remove)(struct collection *collection, struct bytes element));
+
+/* Parses the count of LPOP and the like: [count]. Returns false after an error reply. */
+bool read_pop_count(struct client *client, bool *has_count, int64_t *count);
 
 /* An end of a list, or of a sorted set. */
 enum end { FIRST, LAST };
@@ -175,6 +180,58 @@ size_t reply_start_array(struct client *client);
 typedef void finish_function(struct client *client, size_t begin, size_t count);
 finish_function reply_finish_array, reply_finish_map, reply_finish_set;
 
+/* ---- Replies in slices, between which others have their turn ---- */
+
+/*
+ * A slice of a reply with many elements of a collection, whose count is known. The reply is of one moment: if the collection
+ * changes between slices, the reply is made anew in one step.
+ *
+ *     struct slice slice = slice_begin(client, collection, count);
+ *     if (slice.next == 0)
+ *         reply_array(client, count);
+ *     for (size_t i = slice.next; i < count && !client_refuses_reply(client); client->kv->work++) {
+ *         ... append element i ...
+ *         if (++i < count && slice_is_over(client, &slice)) {
+ *             slice_pause(client, &slice, i);
+ *             return;
+ *         }
+ *     }
+ *     slice_finish(client, &slice);
+ */
+struct slice {
+    size_t begin;   /* of its replies in client->out */
+    size_t next;    /* the first element; 0 in the first slice */
+    uint64_t limit; /* of kv->work; UINT64_MAX if there is no other slice */
+};
+
+/* The work at which the client's turn ends. */
+static inline uint64_t client_work_limit(const struct client *client)
+{
+    return client->work < CLIENT_MAX_WORK ? client->kv->work + CLIENT_MAX_WORK - client->work : 0;
+}
+
+/* `collection` may be NULL, or its type unknown. Small replies, and those in a transaction, are one slice. */
+struct slice slice_begin(struct client *client, const struct collection *collection, size_t count);
+
+static inline bool slice_is_over(const struct client *client, const struct slice *slice)
+{
+    return client->kv->work >= slice->limit ||
+           (slice->limit < UINT64_MAX &&
+            buffer_used(&client->out) - slice->begin >= CLIENT_MAX_REPLIES);
+}
+
+/*
+ * Ends the slice. The request runs again in the client's next turn, at element `next`. Must be the last that a command
+ * does.
+ */
+void slice_pause(struct client *client, const struct slice *slice, size_t next);
+
+/* Makes the slices one reply, or an error if it is too large. Returns false then. */
+bool slice_finish(struct client *client, const struct slice *slice);
+
+/* Frees what has been kept of a request that is complete, or ends. */
+void listing_clear(struct client *client);
+
 /*
  * Replies with all entries of the collection of argument 1, in slices between which others have their turn. `finish`
  * completes the head. Returns false without a reply if the caller is to make it in one step: the collection is not large, or
@@ -190,8 +247,8 @@ bool list_in_slices(struct client *client, enum value_type type, bool has_names,
  */
 static inline bool client_refuses_reply(const struct client *client)
 {
-    return client->is_broken ||
-           buffer_used(&client->out) > client->kv->options.reply + CLIENT_MAX_REPLIES;
+    return client->is_broken || buffer_used(&client->out) + buffer_used(&client->listing.names) >
+                                    client->kv->options.reply + CLIENT_MAX_REPLIES;
 }
 
 /* Replies that several values are too large for one reply. */

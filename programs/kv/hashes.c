@@ -112,22 +112,7 @@ void command_hsetnx(struct client *client)
 
 void command_hdel(struct client *client)
 {
-    struct kv *kv = client->kv;
-    struct bytes key = client_argument(client, 1);
-    struct entry *entry;
-    int64_t count = 0;
-    bool is_new;
-    if (!find_hash(client, &entry))
-        return;
-    if (entry != NULL) {
-        struct collection *hash = keyspace_change(&kv->keys, key, VALUE_HASH, &is_new);
-        for (size_t i = 2; i < client->request.count; i++)
-            count += hash_delete(hash, client_argument(client, i));
-        keyspace_remove_if_empty(&kv->keys, key);
-    }
-    if (count > 0)
-        log_request(client, "HDEL");
-    reply_number(client, count);
+    remove_named(client, VALUE_HASH, "HDEL", hash_delete);
 }
 
 void command_hincrby(struct client *client)

@@ -25,6 +25,37 @@ bool find_first_value(struct client *client, enum value_type type, size_t first_
     return true;
 }
 
+void remove_named(struct client *client, enum value_type type, const char *name,
+                  bool (*remove)(struct collection *collection, struct bytes element))
+{
+    struct keyspace *keys = &client->kv->keys;
+    struct bytes key = client_argument(client, 1);
+    struct entry *entry;
+    int64_t removed = 0;
+    bool is_new;
+    if (!find_value(client, key, type, &entry))
+        return;
+    if (entry != NULL) {
+        struct collection *collection = keyspace_change(keys, key, type, &is_new);
+        for (size_t i = 2; i < client->request.count; i++)
+            removed += remove(collection, client_argument(client, i));
+        keyspace_remove_if_empty(keys, key);
+    }
+    if (removed > 0)
+        log_request(client, name);
+    reply_number(client, removed);
+}
+
+bool read_pop_count(struct client *client, bool *has_count, int64_t *count)
+{
+    *has_count = client->request.count == 3;
+    *count = 1;
+    if (client->request.count <= 3)
+        return !*has_count || argument_count(client, 2, count);
+    reply_syntax_error(client);
+    return false;
+}
+
 bool read_end(struct client *client, size_t i, const char *const ends[2], enum end *end)
 {
     *end = bytes_are(client_argument(client, i), ends[FIRST]) ? FIRST : LAST;

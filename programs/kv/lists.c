@@ -120,9 +120,9 @@ static struct bytes item_from(struct collection *list, size_t distance, enum end
 static void pop(struct client *client, enum end end)
 {
     struct entry *list;
-    bool has_count = client->request.count == 3;
-    int64_t count = 1;
-    if ((has_count && !argument_count(client, 2, &count)) || !find_list(client, 1, &list))
+    bool has_count;
+    int64_t count;
+    if (!read_pop_count(client, &has_count, &count) || !find_list(client, 1, &list))
         return;
     size_t begin = buffer_used(&client->out), left = count_of(list);
     if (list == NULL) {
@@ -371,15 +371,23 @@ void command_lrange(struct client *client)
 {
     struct entry *list;
     int64_t first, last;
-    size_t at, begin = buffer_used(&client->out);
+    size_t at;
     if (!argument_number(client, 2, &first) || !argument_number(client, 3, &last) ||
         !find_list(client, 1, &list))
         return;
     size_t count = range_of(first, last, count_of(list), &at);
-    reply_array(client, count);
-    for (size_t i = 0; i < count && !client_refuses_reply(client); i++, client->kv->work++)
-        reply_bulk(client, list_get(entry_collection(list), at + i));
-    finish_counted(client, begin);
+    struct collection *items = list != NULL ? entry_collection(list) : NULL;
+    struct slice slice = slice_begin(client, items, count);
+    if (slice.next == 0)
+        reply_array(client, count);
+    for (size_t i = slice.next; i < count && !client_refuses_reply(client); client->kv->work++) {
+        reply_bulk(client, list_get(items, at + i));
+        if (++i < count && slice_is_over(client, &slice)) {
+            slice_pause(client, &slice, i);
+            return;
+        }
+    }
+    slice_finish(client, &slice);
 }
 
 /* The options of LPOS. */

@@ -56,22 +56,7 @@ void command_sadd(struct client *client)
 
 void command_srem(struct client *client)
 {
-    struct keyspace *keys = &client->kv->keys;
-    struct bytes key = client_argument(client, 1);
-    struct entry *entry;
-    int64_t removed = 0;
-    bool is_new;
-    if (!find_set(client, 1, &entry))
-        return;
-    if (entry != NULL) {
-        struct collection *set = keyspace_change(keys, key, VALUE_SET, &is_new);
-        for (size_t i = 2; i < client->request.count; i++)
-            removed += set_remove(set, client_argument(client, i));
-        keyspace_remove_if_empty(keys, key);
-    }
-    if (removed > 0)
-        log_request(client, "SREM");
-    reply_number(client, removed);
+    remove_named(client, VALUE_SET, "SREM", set_remove);
 }
 
 /* Removes a member, which is there, and logs it. */
@@ -140,74 +125,59 @@ void command_scard(struct client *client)
 
 /* ---- Combinations ---- */
 
-static void reply_combination(struct client *client, enum operation operation)
+/* Replies with the members. Returns false if that is to be continued, and the combination has been moved. */
+static bool reply_combination(struct client *client, struct combination *combination)
 {
-    struct combination combination = {
-        .client = client, .operation = operation, .replies = true, .limit = SIZE_MAX};
-    if (!combination_find(&combination, 1, client->request.count - 1)) {
-        combination_end(&combination);
-        return;
+    size_t begin = combination->begin;
+    if (!combination->has_begun)
+        reply_start_array(client);
+    if (!combination_run(combination))
+        return false;
+    if (combination->status < 0) {
+        reply_drop(client, begin, buffer_used(&client->out));
+        reply_no_memory(client);
+    } else if (combination_finish_reply(combination)) {
+        reply_finish_set(client, begin, combination->found);
     }
-    bool collects = operation == UNION || combination_prefers_subtraction(&combination);
-    if (!collects || combination_create_result(&combination)) {
-        size_t begin = reply_start_array(client);
-        combination_run(&combination);
-        if (combination.status < 0) {
-            reply_drop(client, begin, buffer_used(&client->out));
-            reply_no_memory(client);
-        } else if (finish_counted(client, begin)) {
-            reply_finish_set(client, begin, combination.found);
-        }
+    return true;
+}
+
+/* SUNION key [key ...], SUNIONSTORE target key [key ...] */
+void command_combine_sets(struct client *client)
+{
+    const struct combination_kind *kind = combination_kind_of(client);
+    struct combination combination = {.client = client,
+                                      .operation = kind->operation,
+                                      .replies = !kind->stores,
+                                      .limit = SIZE_MAX};
+    size_t first = kind->stores ? 2 : 1;
+    if (combination_resume(&combination) ||
+        (combination_find(&combination, first, client->request.count - first) &&
+         ((!kind->stores && !combination_must_collect(&combination)) ||
+          combination_create_result(&combination)))) {
+        if (kind->stores ? !combination_run(&combination)
+                         : !reply_combination(client, &combination))
+            return;
+        if (kind->stores)
+            combination_store(&combination);
     }
     combination_end(&combination);
 }
 
-static void store_combination(struct client *client, enum operation operation)
-{
-    struct combination combination = {.client = client, .operation = operation, .limit = SIZE_MAX};
-    if (combination_find(&combination, 2, client->request.count - 2) &&
-        combination_create_result(&combination)) {
-        combination_run(&combination);
-        combination_store(&combination);
-    }
-    combination_end(&combination);
-}
-
-void command_sinter(struct client *client)
-{
-    reply_combination(client, INTERSECTION);
-}
-
-void command_sunion(struct client *client)
-{
-    reply_combination(client, UNION);
-}
-
-void command_sdiff(struct client *client)
-{
-    reply_combination(client, DIFFERENCE);
-}
-
-void command_sinterstore(struct client *client)
-{
-    store_combination(client, INTERSECTION);
-}
-
-void command_sunionstore(struct client *client)
-{
-    store_combination(client, UNION);
-}
-
-void command_sdiffstore(struct client *client)
-{
-    store_combination(client, DIFFERENCE);
-}
-
-/* SMEMBERS key */
+/* SMEMBERS key: in one step, if not in slices of its own */
 void command_smembers(struct client *client)
 {
-    if (!list_in_slices(client, VALUE_SET, true, false, reply_finish_set))
-        reply_combination(client, INTERSECTION);
+    struct combination combination = {.client = client,
+                                      .operation = INTERSECTION,
+                                      .replies = true,
+                                      .is_one_step = true,
+                                      .limit = SIZE_MAX};
+    if (list_in_slices(client, VALUE_SET, true, false, reply_finish_set))
+        return;
+    combination.begin = buffer_used(&client->out);
+    if (combination_find(&combination, 1, 1))
+        reply_combination(client, &combination);
+    combination_end(&combination);
 }
 
 /* SINTERCARD count key [key ...] [LIMIT limit] */
@@ -237,8 +207,9 @@ void command_sintercard(struct client *client)
     }
     if (limit > 0 && (uint64_t)limit < SIZE_MAX)
         combination.limit = (size_t)limit;
-    if (combination_find(&combination, 2, (size_t)keys)) {
-        combination_run(&combination);
+    if (combination_resume(&combination) || combination_find(&combination, 2, (size_t)keys)) {
+        if (!combination_run(&combination))
+            return;
         reply_number(client, (int64_t)combination.found);
     }
     combination_end(&combination);
@@ -371,13 +342,9 @@ static void pop_members(struct client *client, struct entry *set, size_t count)
 void command_spop(struct client *client)
 {
     struct entry *set;
-    bool has_count = client->request.count == 3;
-    int64_t wanted = 1;
-    if (client->request.count > 3) {
-        reply_syntax_error(client);
-        return;
-    }
-    if ((has_count && !argument_count(client, 2, &wanted)) || !find_set(client, 1, &set))
+    bool has_count;
+    int64_t wanted;
+    if (!read_pop_count(client, &has_count, &wanted) || !find_set(client, 1, &set))
         return;
     size_t count = count_of(set);
     count = (uint64_t)wanted < count ? (size_t)wanted : count;

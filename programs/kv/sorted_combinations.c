@@ -4,12 +4,6 @@
 
 #include <stdlib.h>
 
-/* The options behind the keys. */
-struct combination_options {
-    bool has_scores; /* WITHSCORES: of the reply */
-    bool stores, counts;
-};
-
 /* Parses the weights of all sets from argument i on. Returns false after an error reply. */
 static bool read_weights(struct client *client, size_t i, size_t keys,
                          struct combination *combination)
@@ -56,10 +50,10 @@ static bool read_limit(struct client *client, size_t i, size_t *limit)
 
 /* Parses the options from argument i on. Returns false after an error reply. */
 static bool read_combination_options(struct client *client, size_t i, size_t keys,
-                                     struct combination *combination,
-                                     struct combination_options *options)
+                                     struct combination *combination, bool stores)
 {
-    bool takes_scores = combination->operation != DIFFERENCE && !options->counts;
+    bool counts = !combination->has_scores; /* ZINTERCARD */
+    bool takes_scores = combination->operation != DIFFERENCE && !counts;
     for (size_t left; (left = client->request.count - i) > 0;) {
         struct bytes word = client_argument(client, i);
         bool done = true;
@@ -69,11 +63,11 @@ static bool read_combination_options(struct client *client, size_t i, size_t key
         } else if (takes_scores && left >= 2 && bytes_are(word, "AGGREGATE")) {
             done = read_aggregate(client, i + 1, &combination->aggregate);
             i += 2;
-        } else if (options->counts && left >= 2 && bytes_are(word, "LIMIT")) {
+        } else if (counts && left >= 2 && bytes_are(word, "LIMIT")) {
             done = read_limit(client, i + 1, &combination->limit);
             i += 2;
-        } else if (!options->counts && !options->stores && bytes_are(word, "WITHSCORES")) {
-            options->has_scores = true;
+        } else if (!counts && !stores && bytes_are(word, "WITHSCORES")) {
+            combination->gives_scores = true;
             i++;
         } else {
             reply_syntax_error(client);
@@ -87,13 +81,13 @@ static bool read_combination_options(struct client *client, size_t i, size_t key
 
 /* Finds the sets of the keys, whose number is argument i. Returns false after an error reply. */
 static bool find_sources(struct client *client, size_t i, const char *name,
-                         struct combination *combination, struct combination_options *options)
+                         struct combination *combination, bool stores)
 {
     int64_t keys;
     if (!argument_number(client, i, &keys))
         return false;
     if (keys < 1) {
-        reply_error(client, "-ERR at least 1 input key is needed for '%s' command", name);
+        reply_error(client, "-ERR at least 1 input key is needed for 'z%s' command", name);
         return false;
     }
     if ((uint64_t)keys > client->request.count - i - 1) {
@@ -102,24 +96,34 @@ static bool find_sources(struct client *client, size_t i, const char *name,
     }
     return combination_find(combination, i + 1, (size_t)keys) &&
            read_combination_options(client, i + 1 + (size_t)keys, (size_t)keys, combination,
-                                    options);
+                                    stores);
 }
 
-/* Replies with all members of the result in their order. */
-static void reply_result(struct client *client, const struct combination *combination,
-                         bool has_scores)
+/*
+ * Replies with all members of the result in their order. Returns false if that is to be continued, and the combination has been
+ * moved.
+ */
+static bool reply_result(struct client *client, struct combination *combination)
 {
-    size_t begin = buffer_used(&client->out), count = combination->found;
+    size_t count = combination->found;
     if (combination->status < 0) {
         reply_no_memory(client);
-        return;
+        return true;
     }
-    client->kv->work += count;
-    reply_members(client, count, has_scores);
-    const struct sorted_node *node = count > 0 ? sorted_set_at(combination->to, 0) : NULL;
-    for (; node != NULL && !client_refuses_reply(client); node = sorted_set_next(node, false))
-        reply_ranked_member(client, node, has_scores);
-    finish_counted(client, begin);
+    if (combination->replied == 0)
+        reply_members(client, count, combination->gives_scores);
+    const struct sorted_node *node =
+        count > 0 ? sorted_set_at(combination->to, combination->replied) : NULL;
+    while (node != NULL && !client_refuses_reply(client)) {
+        reply_ranked_member(client, node, combination->gives_scores);
+        client->kv->work++;
+        node = sorted_set_next(node, false);
+        combination->replied++;
+        if (node != NULL && combination_pause(combination))
+            return false;
+    }
+    combination_finish_reply(combination);
+    return true;
 }
 
 static struct combination combination_of(struct client *client, enum operation operation)
@@ -131,70 +135,33 @@ static struct combination combination_of(struct client *client, enum operation o
                                 .limit = SIZE_MAX};
 }
 
-/* ZUNION count key [key ...] [WEIGHTS weight ...] [AGGREGATE SUM|MIN|MAX] [WITHSCORES] */
-static void reply_combination(struct client *client, enum operation operation, const char *name)
+/* ZUNION count key [key ...] [WEIGHTS weight ...] [AGGREGATE SUM|MIN|MAX] [WITHSCORES], ZUNIONSTORE target count ... */
+void command_combine_sorted(struct client *client)
 {
-    struct combination combination = combination_of(client, operation);
-    struct combination_options options = {.stores = false};
-    if (find_sources(client, 1, name, &combination, &options) &&
-        combination_create_result(&combination)) {
-        combination_run(&combination);
-        reply_result(client, &combination, options.has_scores);
+    const struct combination_kind *kind = combination_kind_of(client);
+    struct combination combination = combination_of(client, kind->operation);
+    if (combination_resume(&combination) ||
+        (find_sources(client, kind->stores ? 2 : 1, kind->name, &combination, kind->stores) &&
+         combination_create_result(&combination))) {
+        if (!combination_run(&combination))
+            return;
+        if (kind->stores)
+            combination_store(&combination);
+        else if (!reply_result(client, &combination))
+            return;
     }
     combination_end(&combination);
-}
-
-void command_zunion(struct client *client)
-{
-    reply_combination(client, UNION, "zunion");
-}
-
-void command_zinter(struct client *client)
-{
-    reply_combination(client, INTERSECTION, "zinter");
-}
-
-void command_zdiff(struct client *client)
-{
-    reply_combination(client, DIFFERENCE, "zdiff");
-}
-
-/* ZUNIONSTORE target count key [key ...] [WEIGHTS weight ...] [AGGREGATE SUM|MIN|MAX] */
-static void store_combination(struct client *client, enum operation operation, const char *name)
-{
-    struct combination combination = combination_of(client, operation);
-    struct combination_options options = {.stores = true};
-    if (find_sources(client, 2, name, &combination, &options) &&
-        combination_create_result(&combination)) {
-        combination_run(&combination);
-        combination_store(&combination);
-    }
-    combination_end(&combination);
-}
-
-void command_zunionstore(struct client *client)
-{
-    store_combination(client, UNION, "zunionstore");
-}
-
-void command_zinterstore(struct client *client)
-{
-    store_combination(client, INTERSECTION, "zinterstore");
-}
-
-void command_zdiffstore(struct client *client)
-{
-    store_combination(client, DIFFERENCE, "zdiffstore");
 }
 
 /* ZINTERCARD count key [key ...] [LIMIT limit] */
 void command_zintercard(struct client *client)
 {
     struct combination combination = combination_of(client, INTERSECTION);
-    struct combination_options options = {.counts = true};
     combination.has_scores = false;
-    if (find_sources(client, 1, "zintercard", &combination, &options)) {
-        combination_run(&combination);
+    if (combination_resume(&combination) ||
+        find_sources(client, 1, "intercard", &combination, false)) {
+        if (!combination_run(&combination))
+            return;
         reply_number(client, (int64_t)combination.found);
     }
     combination_end(&combination);

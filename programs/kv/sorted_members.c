@@ -161,22 +161,7 @@ void command_zincrby(struct client *client)
 
 void command_zrem(struct client *client)
 {
-    struct keyspace *keys = &client->kv->keys;
-    struct bytes key = client_argument(client, 1);
-    struct entry *entry;
-    int64_t removed = 0;
-    bool is_new;
-    if (!find_sorted_set(client, 1, &entry))
-        return;
-    if (entry != NULL) {
-        struct collection *set = keyspace_change(keys, key, VALUE_SORTED_SET, &is_new);
-        for (size_t i = 2; i < client->request.count; i++)
-            removed += sorted_set_remove(set, client_argument(client, i));
-        keyspace_remove_if_empty(keys, key);
-    }
-    if (removed > 0)
-        log_request(client, "ZREM");
-    reply_number(client, removed);
+    remove_named(client, VALUE_SORTED_SET, "ZREM", sorted_set_remove);
 }
 
 void sorted_remove_range(struct client *client, struct bytes key, size_t first, size_t count)

@@ -55,13 +55,9 @@ static void pop_members(struct client *client, struct bytes key, enum end end, i
 static void pop(struct client *client, enum end end)
 {
     struct entry *set;
-    bool has_count = client->request.count == 3;
-    int64_t count = 1;
-    if (client->request.count > 3) {
-        reply_syntax_error(client);
-        return;
-    }
-    if ((has_count && !argument_count(client, 2, &count)) || !find_sorted_set(client, 1, &set))
+    bool has_count;
+    int64_t count;
+    if (!read_pop_count(client, &has_count, &count) || !find_sorted_set(client, 1, &set))
         return;
     if (set == NULL || count == 0)
         reply_array(client, 0);

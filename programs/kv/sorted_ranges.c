@@ -169,18 +169,27 @@ start_of_range(const struct entry *entry, const struct range *range, size_t firs
 static void reply_range(struct client *client, struct range range)
 {
     struct entry *set;
-    size_t first, begin = buffer_used(&client->out);
+    size_t first;
     if (!read_range_options(client, 4, &range, false) || !read_bounds(client, 2, &range) ||
         !find_sorted_set(client, 1, &set))
         return;
     size_t count = find_range(set, &range, &first);
-    reply_members(client, count, range.has_scores);
-    const struct sorted_node *node = count > 0 ? start_of_range(set, &range, first, count) : NULL;
-    for (size_t i = 0; i < count && !client_refuses_reply(client); i++, client->kv->work++) {
+    struct slice slice = slice_begin(client, set != NULL ? entry_collection(set) : NULL, count);
+    if (slice.next == 0)
+        reply_members(client, count, range.has_scores);
+    if (!range.is_backward)
+        first += slice.next;
+    const struct sorted_node *node =
+        count > 0 ? start_of_range(set, &range, first, count - slice.next) : NULL;
+    for (size_t i = slice.next; i < count && !client_refuses_reply(client); client->kv->work++) {
         reply_ranked_member(client, node, range.has_scores);
+        if (++i < count && slice_is_over(client, &slice)) {
+            slice_pause(client, &slice, i);
+            return;
+        }
         node = sorted_set_next(node, range.is_backward);
     }
-    finish_counted(client, begin);
+    slice_finish(client, &slice);
 }
 
 /* ZRANGE key first last [BYSCORE|BYLEX] [REV] [LIMIT offset count] [WITHSCORES] */

@@ -217,6 +217,120 @@ def test_large_collections_give_others_their_turn():
             assert other.read() == {b"%d" % i: b"%d" % i for i in range(count)} and len(other.read()) == count
 
 
+def set_ranges(client, count):
+    """A list, and sorted sets and sets that differ at their ends."""
+    for at in range(0, count, 4000):
+        members = range(at, min(at + 4000, count))
+        client.call("RPUSH", "l", *members)
+        for key, first in (("z", 0), ("y", 10), ("x", 20)):
+            client.call("ZADD", key, *[word for member in members for word in (member, first + member)])
+            client.call("SADD", "set:" + key, *[first + member for member in members])
+
+
+RANGES = ("LRANGE l 0 -1", "LRANGE l 1 -2", "ZRANGE z 0 -1", "ZRANGE z 0 -1 WITHSCORES", "ZREVRANGE z 3 -5 WITHSCORES", "ZRANGEBYSCORE z 7 +inf",
+          "ZREVRANGEBYSCORE z +inf 1", "ZRANGE z 2 inf BYSCORE LIMIT 5 1000000")
+COMBINATIONS = ("ZUNION 2 z y WITHSCORES", "ZINTER 3 z y x WITHSCORES", "ZDIFF 2 z y", "ZDIFF 3 z none y WITHSCORES", "ZINTERCARD 2 z y",
+                "SUNION set:z set:y", "SINTER set:z set:y", "SDIFF set:z none", "SDIFF set:z set:none set:none set:y", "SINTERCARD 2 set:z set:y",
+                "ZUNIONSTORE t 2 z y", "ZINTERSTORE t 2 z y", "ZDIFFSTORE t 2 z none", "SUNIONSTORE t set:z set:y", "SDIFFSTORE t set:z none")
+
+
+def sorted_if_set(words, reply):
+    return sorted(reply) if words[0] in ("SUNION", "SINTER", "SDIFF") else reply
+
+
+def test_long_ranges_and_combinations_give_others_their_turn():
+    """The replies are those of a transaction, which is one step. A range takes a step for each element, a combination some for each member and bucket."""
+    for count in (10, 4000, 10000):
+        with Server() as server:
+            client, other = server.client(), server.client()
+            set_ranges(client, count)
+            for words in map(str.split, RANGES + COMBINATIONS):
+                other.send(encoded("MULTI") + encoded(*words) + encoded("EXEC"))
+                wanted = [other.read() for _ in range(3)][-1][0]
+                reply, turns = turns_of(server, client, *words)
+                assert sorted_if_set(words, reply) == sorted_if_set(words, wanted), words
+                assert not isinstance(wanted, list) or count - 20 <= len(wanted) or words[0] == "ZDIFF" or words[0] == "SDIFF", words
+                most = 1 if " ".join(words) in RANGES else 18
+                least = count // 8192 if count > 4096 else 0
+                assert least <= turns <= most * (count // 8192 + 1), (count, words, turns)
+                # it is counted once, others stay in their order, and one that has no reply has none
+                other.send(encoded("PING") + encoded("CLIENT", "REPLY", "SKIP") + encoded(*words) + encoded(*words) + encoded("PING"))
+                assert other.read() == "PONG" and sorted_if_set(words, other.read()) == sorted_if_set(words, wanted) and other.read() == "PONG", words
+
+
+def test_long_replies_that_are_too_large_are_errors():
+    """Also if that shows in a later slice; nothing of the others is left."""
+    with Server("--reply", 1024) as server:
+        client = server.client()
+        for at in range(0, 40000, 2000):
+            client.call("RPUSH", "l", *[f"{i:050}" for i in range(at, at + 2000)])
+            client.call("ZADD", "z", *[word for i in range(at, at + 2000) for word in (i, f"{i:050}")])
+            client.call("SADD", "s", *[f"{i:050}" for i in range(at, at + 2000)])
+        for words in ("LRANGE l 0 -1", "ZRANGE z 0 -1", "ZUNION 1 z", "ZINTER 1 z", "SUNION s", "SDIFF s none", "SMEMBERS s"):
+            client.send(encoded(*words.split()) + encoded("ECHO", words))
+            assert "the reply would be larger than" in client.read() and client.read() == words.encode()
+        assert client.call("LRANGE", "l", 0, 5000)[5000] == b"%050d" % 5000
+
+
+def test_a_combination_ends_with_its_client():
+    """Clients disconnect between slices, also in the replies of a complete result."""
+    with Server() as server:
+        client = server.client()
+        set_ranges(client, 10000)
+        for words in map(str.split, RANGES + COMBINATIONS):
+            with held(server.process):
+                other = server.client()
+                other.send(encoded(*words))
+                other.close()
+            assert client.call("PING") == "PONG"
+        assert client.call("LLEN", "l") == 10000
+
+
+def test_a_long_range_is_of_one_moment():
+    """As test_a_large_collection_is_of_one_moment: numbers are added at one end and removed at the other."""
+    count, changes = 20000, 12
+    with Server() as server:
+        client, other = server.client(), server.client()
+        for key in ("t", "u"):
+            assert other.call("SADD", key, *range(9000)) == 9000
+        requests = ("LRANGE l 0 -1", "ZRANGE z 0 -1", "ZREVRANGE z 0 -1", "ZUNION 2 z z", "ZINTER 2 z z", "ZDIFF 2 z none", "SUNION s none", "SINTER s s",
+                    "SDIFF s none")
+        between = 0
+        for words in map(str.split, requests):
+            other.call("DEL", "l", "z", "s")
+            for at in range(0, count, 4000):
+                members = range(at, at + 4000)
+                other.call("RPUSH", "l", *members)
+                other.call("ZADD", "z", *[word for member in members for word in (member, member)])
+                other.call("SADD", "s", *members)
+            moves = b""
+            for i in range(changes):
+                moves += encoded("MULTI") + encoded("LPOP", "l") + encoded("RPUSH", "l", count + i) + encoded("ZREM", "z", i)
+                moves += encoded("ZADD", "z", count + i, count + i) + encoded("SREM", "s", i) + encoded("SADD", "s", count + i) + encoded("EXEC")
+                moves += encoded("SINTERCARD", 2, "t", "u")
+            with held(server.process):
+                client.send(encoded(*words))
+                other.send(moves)
+            reply = sorted(map(int, client.read()))
+            assert reply == list(range(reply[0], reply[0] + count)), (words, reply[0])
+            between += 0 < reply[0] < changes
+            for _ in range(9 * changes):
+                assert not isinstance(other.read(), Error)
+        assert between > 0
+        # the key may be gone meanwhile
+        for words in map(str.split, requests):
+            other.call("DEL", "l", "z", "s")
+            other.call("RPUSH", "l", *range(9000))
+            other.call("ZADD", "z", *[word for member in range(9000) for word in (member, member)])
+            other.call("SADD", "s", *range(9000))
+            with held(server.process):
+                client.send(encoded(*words))
+                other.send(encoded("DEL", "l", "z", "s"))
+            reply = client.read()
+            assert reply == [] or sorted(map(int, reply)) == list(range(9000)), words
+            assert other.read() == 3
+
+
 def test_a_large_collection_is_of_one_moment():
     """Numbers are added at one end and removed at the other, in one step. So a reply of two moments would lack some, or have too many."""
     count, changes = 30000, 20

@@ -63,6 +63,10 @@ const struct command commands[] = {
     {"BITCOUNT", command_bitcount, 2, -1, READS, 1, 1, 1},
     {"BITPOS", command_bitpos, 3, -1, READS, 1, 1, 1},
     {"BITOP", command_bitop, 4, -1, WRITES, 2, -1, 1},
+    {"BITFIELD", command_bitfield, 2, -1, WRITES, 1, 1, 1},
+    {"BITFIELD_RO", command_bitfield_ro, 2, -1, READS, 1, 1, 1},
+    {"SORT", command_sort, 2, -1, WRITES, 1, 1, 1},
+    {"SORT_RO", command_sort_ro, 2, -1, READS, 1, 1, 1},
     {"LPUSH", command_lpush, 3, -1, WRITES, 1, 1, 1},
     {"RPUSH", command_rpush, 3, -1, WRITES, 1, 1, 1},
     {"LPUSHX", command_lpushx, 3, -1, WRITES, 1, 1, 1},
@@ -316,6 +320,8 @@ static struct changed_keys changed_keys_of(struct client *client, const struct c
         return counted_keys(client, 1);
     if (command->run == command_blmpop || command->run == command_bzmpop)
         return counted_keys(client, 2);
+    if (command->run == command_sort) /* (the key of STORE may be any argument) */
+        return (struct changed_keys){0};
     return (struct changed_keys){(size_t)command->first_key, last, (size_t)command->step};
 }
 

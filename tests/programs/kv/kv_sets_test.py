@@ -275,5 +275,179 @@ def test_sets_are_bounded():
         assert client.call("DEL", "s", "t") == 2
 
 
+def wrapped(number, bits, signed):
+    number &= (1 << bits) - 1
+    return number - (1 << bits) if signed and number >> (bits - 1) else number
+
+
+class Fields:
+    """The model of BITFIELD: a number whose bits are those of the string, the first the most significant."""
+
+    def __init__(self):
+        self.bits = ""
+
+    def get(self, offset, bits, signed):
+        return wrapped(int(self.bits[offset:offset + bits].ljust(bits, "0"), 2), bits, signed)
+
+    def put(self, offset, bits, number):
+        text = format(number & ((1 << bits) - 1), f"0{bits}b")
+        self.bits = self.bits[:offset] + text + self.bits[offset + bits:]
+
+    def reserve(self, end):
+        self.bits = self.bits.ljust((end + 7) // 8 * 8, "0") if end > len(self.bits) else self.bits
+
+    def run(self, operation, signed, bits, offset, number, overflow):
+        old = self.get(offset, bits, signed)
+        if operation == "GET":
+            return old
+        top = (1 << (bits - signed)) - 1
+        bottom = -top - 1 if signed else 0
+        new = number if operation == "SET" else old + number
+        if operation == "SET" and not signed and new < 0:
+            new += 1 << 64
+        if not bottom <= new <= top:
+            if overflow == "FAIL":
+                return None
+            new = wrapped(new, bits, signed) if overflow == "WRAP" else top if new > top else bottom
+        self.put(offset, bits, new)
+        return old if operation == "SET" else new
+
+    def value(self):
+        return int(self.bits, 2).to_bytes(len(self.bits) // 8, "big") if self.bits else None
+
+
+def test_fields_of_bits():
+    """Random operations beside a model, and from the append-only file again."""
+    directory = tempfile.mkdtemp(dir=os.environ.get("BIDE_FOLDER"))
+    path = os.path.join(directory, "kv.aof")
+    try:
+        with Server("--append-only", path) as server:
+            client, fields = server.client(), Fields()
+            for _ in range(rounds_of(300)):
+                words, wanted, end, overflow, writes = [], [], 0, "WRAP", False
+                requests = []
+                for _ in range(random.randrange(1, 6)):
+                    signed = random.randrange(2)
+                    bits = random.choice([1, 2, 7, 8, 9, 31, 32, 33, 63, 63 + signed])
+                    counted = random.randrange(2)
+                    offset = random.randrange(8 if counted else 300)
+                    operation = random.choice(["GET", "SET", "INCRBY"])
+                    number = random.choice([0, 1, -1, random.randrange(-300, 300), random.randrange(-2**63, 2**63), 2**63 - 1, -2**63])
+                    if random.randrange(3) == 0:
+                        overflow = random.choice(["WRAP", "SAT", "FAIL"])
+                        words += ["OVERFLOW", overflow]
+                    words += [operation, "ui"[signed] + str(bits), f"#{offset}" if counted else offset] + [number] * (operation != "GET")
+                    at = offset * bits if counted else offset
+                    requests.append((operation, signed, bits, at, number, overflow))
+                    if operation != "GET":
+                        writes, end = True, max(end, at + bits)
+                if writes:
+                    fields.reserve(end)
+                wanted = [fields.run(*request) for request in requests]
+                got = client.call("BITFIELD", "f", *words)
+                assert got == wanted, (words, got, wanted)
+                assert client.call("GET", "f") == fields.value(), words
+                if not writes:
+                    assert client.call("BITFIELD_RO", "f", *words) == wanted
+            before = int(server.info(client)["rdb_changes_since_last_save"])
+            client.call("BITFIELD", "f", "SET", "u8", 0, fields.get(0, 8, 0), "INCRBY", "i5", 3, 0, "GET", "u63", 1)
+            assert int(server.info(client)["rdb_changes_since_last_save"]) == before
+            kind = Error("ERR Invalid bitfield type. Use something like i16 u8. Note that u64 is not supported but i64 is.")
+            offset = Error("ERR bit offset is not an integer or out of range")
+            expect(client, *((f"BITFIELD f GET {word} 0", kind) for word in ("u64", "i65", "u0", "i-1", "x8", "u", "u8x")),
+                   *((f"BITFIELD f GET u8 {word}", offset) for word in ("-1", "x", "#", "#-1", "9223372036854775807", "#9223372036854775807", "4294967290")),
+                   ("BITFIELD f", []), ("BITFIELD none GET u8 0 GET i64 #3", [0, 0]), ("EXISTS none", 0), ("BITFIELD f SET u8 0", SYNTAX),
+                   ("BITFIELD f ADD u8 0 1", SYNTAX), ("BITFIELD f OVERFLOW", SYNTAX), ("BITFIELD f OVERFLOW NO GET u8 0", Error("ERR Invalid OVERFLOW type specified")),
+                   ("BITFIELD f SET u8 0 x", Error("ERR value is not an integer or out of range")),
+                   ("BITFIELD_RO f GET u8 0 SET u8 0 1", Error("ERR BITFIELD_RO only supports the GET subcommand")), ("LPUSH list a", 1),
+                   ("BITFIELD list SET u8 0 1", WRONG), ("BITFIELD list GET u8 0", WRONG), ("BITFIELD new OVERFLOW FAIL SET u4 8 16", [None]),
+                   ("GET new", bytes(2)))
+            long = "k" * 5000
+            assert client.call("BITFIELD", long, *["SET", "u8", 0, 1] * 65) == Error("ERR a key of more than 4096 bytes takes at most 64 changes")
+            assert client.call("BITFIELD", long, *["SET", "u8", 0, 1] * 64) == [0] + [1] * 63
+            server.end(signal.SIGKILL)
+            server.process.returncode = 0
+        with Server("--append-only", path) as server:
+            client = server.client()
+            assert client.call("GET", "f") == fields.value() and client.call("GET", "new") == bytes(2) and client.call("GET", long) == b"\x01"
+    finally:
+        shutil.rmtree(directory)
+
+
+def test_sort():
+    """Beside a model: lists, sets and sorted sets by number and by text, weights and values of other keys, stored results."""
+    directory = tempfile.mkdtemp(dir=os.environ.get("BIDE_FOLDER"))
+    path = os.path.join(directory, "kv.aof")
+    double = Error("ERR One or more scores can't be converted into double")
+    try:
+        with Server("--append-only", path) as server:
+            client = server.client()
+            names = [b"%d" % number for number in random.sample(range(-500, 500), 200)]
+            weights = {name: random.choice([b"", b"1", b"2.5", b"-3", b"inf"]) for name in names}
+            client.call("RPUSH", "l", *names, *names[:10])
+            client.call("SADD", "s", *names)
+            client.call("ZADD", "z", *[word for name in names for word in (-int(name), name)])
+            for name in names[:150]:
+                client.call("SET", b"w:" + name, weights[name])
+                client.call("HSET", b"h:" + name, "f", weights[name])
+            scores = {name: float(weights[name] or 0) if name in names[:150] else 0.0 for name in names}
+            for key, elements in (("l", names + names[:10]), ("s", names), ("z", names)):
+                for backward in (False, True):
+                    direction = ["DESC"] if backward else []
+                    assert client.call("SORT", key, *direction) == sorted(elements, key=int, reverse=backward)
+                    assert client.call("SORT_RO", key, "ALPHA", *direction) == sorted(elements, reverse=backward)
+                    wanted = sorted(elements, key=lambda name: (scores[name], name), reverse=backward)
+                    for by in ("w:*", "h:*->f"):
+                        assert client.call("SORT", key, "BY", by, *direction) == wanted
+                        offset, limit = random.randrange(-3, 250), random.randrange(-1, 250)
+                        begin = max(offset, 0)
+                        part = wanted[begin:] if limit < 0 else wanted[begin:begin + limit]
+                        assert client.call("SORT", key, "BY", by, "LIMIT", offset, limit, *direction) == part
+                        got = client.call("SORT", key, "GET", "#", "BY", by, "GET", "w:*", "GET", "h:*->f", "GET", "none", *direction)
+                        value = {name: weights[name] if name in names[:150] else None for name in names}
+                        assert got == [word for name in wanted for word in (name, value[name], value[name], None)]
+                        assert client.call("SORT", key, "BY", by, "GET", "w:*", "STORE", "to", *direction) == len(wanted)
+                        assert client.call("LRANGE", "to", 0, -1) == [value[name] or b"" for name in wanted]
+                for words in (["BY", "none"], ["BY", "none", "LIMIT", 3, 10]):
+                    got = client.call("SORT", key, *words)
+                    wanted = {"l": names + names[:10], "z": sorted(names, key=int, reverse=True), "s": client.call("SMEMBERS", "s")}[key]
+                    assert got == (wanted[3:13] if "LIMIT" in words else wanted)
+            assert client.call("SORT", "z", "BY", "none", "DESC") == sorted(names, key=int)
+            assert client.call("SORT", "s", "BY", "none", "STORE", "to") == 200 and client.call("LRANGE", "to", 0, -1) == sorted(names)
+            expect(client, ("RPUSH texts 1 x", 2), ("SORT texts", double), ("SORT texts ALPHA", [b"1", b"x"]), ("SET w:1 nan", "OK"), ("SORT texts BY w:*", double),
+                   ("SORT none", []), ("SORT none STORE to", 0), ("EXISTS to", 0), ("SORT texts ALPHA LIMIT 5 1 STORE to", 0), ("SORT w:1", WRONG),
+                   ("SORT_RO texts STORE to", SYNTAX), ("SORT texts LIMIT 1", SYNTAX), ("SORT texts BY", SYNTAX), ("SORT texts LIMIT a 1", Error("ERR value is not an integer or out of range")),
+                   ("SORT texts ALPHA STORE texts", 2), ("LRANGE texts 0 -1", [b"1", b"x"]), ("SORT texts ALPHA STORE w:1", 2), ("TYPE w:1", "list"))
+            # a short request does not hold the others for long, nor fill the memory
+            steps = Error("ERR SORT would take more than 16777216 steps")
+            client.call("RPUSH", "many", *range(20000))
+            assert client.call("SORT", "many", *["GET", "#"] * 839) == steps and client.call("SORT", "many", "BY", "*" + "x" * 65536) == steps
+            left = {key: client.call("SORT", key, "ALPHA") for key in ("l", "s", "texts", "w:1")}
+            server.end(signal.SIGKILL)
+            server.process.returncode = 0
+        with Server("--append-only", path, "--request", 100000) as server:
+            client = server.client()
+            assert {key: client.call("SORT", key, "ALPHA") for key in left} == left
+            client.call("SET", "big", "x" * 50000)
+            client.call("RPUSH", "three", 1, 2, 3)
+            assert client.call("SORT", "three", "GET", "b*g", "STORE", "to") == 3
+            client.call("RPUSH", "gs", "i", "i", "i")
+            assert client.call("SORT", "gs", "ALPHA", "GET", "b*g", "STORE", "to") == Error("ERR the values have more than 100000 bytes")
+            assert client.call("SORT", "gs", "ALPHA", "GET", "b*g", "LIMIT", 0, 2, "STORE", "to") == 2 and client.call("LLEN", "to") == 2
+    finally:
+        shutil.rmtree(directory)
+
+
+def test_waiting_clients_take_a_sorted_list():
+    with Server() as server:
+        client, other = server.client(), server.client()
+        client.call("RPUSH", "l", 3, 1, 2)
+        other.send(encoded("BLPOP", "to", 0))
+        while server.info(client)["blocked_clients"] != "1":
+            pass
+        assert client.call("SORT", "l", "STORE", "to") == 3 and other.read() == [b"to", b"1"]
+        assert client.call("LRANGE", "to", 0, -1) == [b"2", b"3"]
+
+
 if __name__ == "__main__":
     run([value for name, value in list(globals().items()) if name.startswith("test_")])

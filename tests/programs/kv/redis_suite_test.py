@@ -16,7 +16,7 @@ import tempfile
 from client import Server
 
 LIST = os.path.join(os.path.dirname(os.path.abspath(__file__)), "redis_suite.txt")
-UNITS = "bitops expire hash incr introspection keyspace list multi other protocol pubsub quit scan set string zset".split()
+UNITS = "bitfield bitops expire hash incr introspection keyspace list multi other protocol pubsub quit scan set sort string zset".split()
 # (tests that are not for a server that already runs are left out by the suite itself)
 OPTIONS = ("--singledb", "--durable", "--ignore-encoding", "--ignore-digest", "--tags",
            "-needs:debug -needs:repl -needs:save -needs:config-maxmemory -slow")

@@ -1,0 +1,269 @@
+/* BITFIELD and BITFIELD_RO: numbers of 1 to 64 bits in strings. Each runs to completion on the loop's thread. */
+#include "commands.h"
+
+enum {
+    LONG_KEY = 4096, /* bytes; each operation logs the key */
+    MAX_OPERATIONS_OF_LONG_KEY = 64
+};
+
+enum field_operation { FIELD_GET, FIELD_SET, FIELD_ADD };
+enum overflow { OVERFLOW_WRAPS, OVERFLOW_SATURATES, OVERFLOW_FAILS };
+
+/* An operation of the request: on `bits` bits from `offset` on. */
+struct field {
+    enum field_operation operation;
+    enum overflow overflow;
+    bool is_signed;
+    unsigned bits;
+    uint64_t offset;
+    int64_t number; /* FIELD_SET, FIELD_ADD */
+};
+
+/* ---- Arguments ---- */
+
+/* Parses u1 to u63, or i1 to i64. Returns false after an error reply. */
+static bool read_field_type(struct client *client, size_t i, struct field *field)
+{
+    struct bytes text = client_argument(client, i);
+    int64_t bits = 0;
+    field->is_signed = text.size > 0 && (text.data[0] | 0x20) == 'i';
+    if (text.size > 1 && (field->is_signed || (text.data[0] | 0x20) == 'u') &&
+        number_read((struct bytes){text.data + 1, text.size - 1}, &bits) && bits >= 1 &&
+        bits <= (field->is_signed ? 64 : 63)) {
+        field->bits = (unsigned)bits;
+        return true;
+    }
+    REPLY(client, "-ERR Invalid bitfield type. Use something like i16 u8. Note that u64 is not "
+                  "supported but i64 is.");
+    return false;
+}
+
+/* Parses the offset of a field: N, or #N for N fields of this size. Returns false after an error reply. */
+static bool read_field_offset(struct client *client, size_t i, struct field *field)
+{
+    struct bytes text = client_argument(client, i);
+    bool counts_fields = text.size > 0 && text.data[0] == '#';
+    int64_t number;
+    if (number_read((struct bytes){text.data + counts_fields, text.size - counts_fields},
+                    &number) &&
+        number >= 0 &&
+        !__builtin_mul_overflow((uint64_t)number, counts_fields ? field->bits : 1U,
+                                &field->offset) &&
+        field->offset >> 3 < client->kv->limits.bulk &&
+        (field->offset + field->bits - 1) >> 3 < client->kv->limits.bulk)
+        return true;
+    REPLY(client, "-ERR bit offset is not an integer or out of range");
+    return false;
+}
+
+static bool read_overflow(struct client *client, size_t i, enum overflow *overflow)
+{
+    static const char *const names[] = {"WRAP", "SAT", "FAIL"};
+    for (size_t at = 0; at < sizeof names / sizeof *names; at++) {
+        if (bytes_are(client_argument(client, i), names[at])) {
+            *overflow = (enum overflow)at;
+            return true;
+        }
+    }
+    REPLY(client, "-ERR Invalid OVERFLOW type specified");
+    return false;
+}
+
+/*
+ * Parses the next operation from argument *i on, and moves *i behind it. Returns 1, 0 if there is none, or -1 after an
+ * error reply. OVERFLOW holds for the following operations.
+ */
+static int next_field(struct client *client, size_t *i, struct field *field)
+{
+    size_t count = client->request.count;
+    while (*i + 1 < count && bytes_are(client_argument(client, *i), "OVERFLOW")) {
+        if (!read_overflow(client, *i + 1, &field->overflow))
+            return -1;
+        *i += 2;
+    }
+    if (*i == count)
+        return 0;
+    struct bytes word = client_argument(client, *i);
+    size_t arguments = bytes_are(word, "GET") ? 3 : 4;
+    field->operation = arguments == 3 ? FIELD_GET : bytes_are(word, "SET") ? FIELD_SET : FIELD_ADD;
+    if (count - *i < arguments || (field->operation == FIELD_ADD && !bytes_are(word, "INCRBY"))) {
+        reply_syntax_error(client);
+        return -1;
+    }
+    if (!read_field_type(client, *i + 1, field) || !read_field_offset(client, *i + 2, field) ||
+        (arguments == 4 && !argument_number(client, *i + 3, &field->number)))
+        return -1;
+    *i += arguments;
+    return 1;
+}
+
+/*
+ * Checks all operations. *size is what the string must have for them, or 0 if none changes it. Returns false after an error
+ * reply.
+ */
+static bool check_fields(struct client *client, bool only_reads, size_t *size)
+{
+    struct field field = {.overflow = OVERFLOW_WRAPS};
+    size_t i = 2, writes = 0;
+    int more;
+    *size = 0;
+    while ((more = next_field(client, &i, &field)) > 0) {
+        size_t end = (size_t)((field.offset + field.bits + 7) / 8);
+        if (field.operation == FIELD_GET)
+            continue;
+        writes++;
+        *size = end > *size ? end : *size;
+    }
+    if (more < 0)
+        return false;
+    if (only_reads && writes > 0)
+        REPLY(client, "-ERR BITFIELD_RO only supports the GET subcommand");
+    else if (writes > MAX_OPERATIONS_OF_LONG_KEY && client_argument(client, 1).size > LONG_KEY)
+        reply_error(client, "-ERR a key of more than %d bytes takes at most %d changes", LONG_KEY,
+                    MAX_OPERATIONS_OF_LONG_KEY);
+    else
+        return true;
+    return false;
+}
+
+/* ---- Numbers ---- */
+
+/* The number of a field; bits behind the end of the value are zeros. */
+static int64_t get_field(struct bytes value, const struct field *field)
+{
+    uint64_t number = 0;
+    for (uint64_t at = field->offset; at < field->offset + field->bits; at++) {
+        unsigned byte = at >> 3 < value.size ? (unsigned char)value.data[at >> 3] : 0;
+        number = number << 1 | (byte >> (7 - (at & 7)) & 1U);
+    }
+    if (field->is_signed && field->bits < 64 && number >> (field->bits - 1) != 0)
+        number |= UINT64_MAX << field->bits;
+    return (int64_t)number;
+}
+
+/* The number as so many bits have it. */
+static int64_t wrap(uint64_t number, const struct field *field)
+{
+    unsigned unused = 64 - field->bits;
+    number <<= unused;
+    return field->is_signed ? (int64_t)number >> unused : (int64_t)(number >> unused);
+}
+
+/* The new number of a field with an old one. Returns false if it is too large or too small, and OVERFLOW is FAIL. */
+static bool change_number(const struct field *field, int64_t old, int64_t *number)
+{
+    const unsigned unused = 64 - field->bits;
+    const int64_t max = field->is_signed ? INT64_MAX >> unused : (int64_t)(UINT64_MAX >> unused);
+    const int64_t min = field->is_signed ? -max - 1 : 0;
+    bool is_above = false, is_below = false;
+    int64_t sum = field->number;
+    if (field->operation == FIELD_ADD && __builtin_add_overflow(old, field->number, &sum)) {
+        is_above = field->number > 0;
+        is_below = !is_above;
+    } else if (!field->is_signed && field->operation == FIELD_SET && sum < 0) {
+        is_above = true; /* (as redis has it: it is read as a number without a sign) */
+    } else {
+        is_above = sum > max;
+        is_below = sum < min;
+    }
+    *number = sum;
+    if (!is_above && !is_below)
+        return true;
+    if (field->overflow == OVERFLOW_SATURATES)
+        *number = is_above ? max : min;
+    else
+        *number = wrap((uint64_t)sum, field);
+    return field->overflow != OVERFLOW_FAILS;
+}
+
+/* Writes a number to a field of the key's string, which has its bytes, and logs it. Needs no memory. */
+static void put_field(struct client *client, const struct field *field, int64_t number)
+{
+    struct kv *kv = client->kv;
+    struct bytes key = client_argument(client, 1);
+    struct bytes value = entry_value(*keyspace_find(&kv->keys, key));
+    char bytes[9]; /* a field of 64 bits may begin within a byte */
+    size_t first = (size_t)(field->offset >> 3);
+    size_t size = (size_t)((field->offset + field->bits - 1) >> 3) - first + 1;
+    bide_assert(first + size <= value.size && size <= sizeof bytes);
+    memcpy(bytes, value.data + first, size);
+    for (unsigned i = 0; i < field->bits; i++) {
+        uint64_t at = field->offset + i - (uint64_t)first * 8;
+        unsigned mask = 0x80U >> (at & 7), byte = (unsigned char)bytes[at >> 3];
+        bool bit = (uint64_t)number >> (field->bits - 1 - i) & 1;
+        bytes[at >> 3] = (char)(bit ? byte | mask : byte & ~mask);
+    }
+    const struct bytes part = {bytes, size};
+    if (memcmp(bytes, value.data + first, size) == 0)
+        return;
+    struct entry *entry = keyspace_set_range(&kv->keys, key, first, part);
+    bide_assert(entry != NULL);
+    kv_log_set_range(kv, key, first, part);
+}
+
+/* ---- The commands ---- */
+
+/* Makes the string as long as `size`, with zeros. Returns false after an error reply. */
+static bool reserve_fields(struct client *client, size_t size)
+{
+    static const struct bytes zero = {"", 1};
+    struct kv *kv = client->kv;
+    struct bytes key = client_argument(client, 1);
+    struct entry **link = keyspace_find(&kv->keys, key);
+    size_t before = link != NULL ? (*link)->value_size : 0;
+    if (size == 0)
+        return true;
+    /* (one that is long enough may give memory back now, as later changes must need none) */
+    struct bytes part = before < size ? zero : (struct bytes){"", 0};
+    size_t at = before < size ? size - 1 : before;
+    if (keyspace_set_range(&kv->keys, key, at, part) == NULL) {
+        reply_no_memory(client);
+        return false;
+    }
+    if (before < size)
+        kv_log_set_range(kv, key, at, part);
+    return true;
+}
+
+static void run_field(struct client *client, const struct field *field)
+{
+    struct entry **link = keyspace_find(&client->kv->keys, client_argument(client, 1));
+    int64_t old = get_field(link != NULL ? entry_value(*link) : (struct bytes){"", 0}, field);
+    int64_t number = old;
+    client->kv->work++;
+    if (field->operation == FIELD_GET) {
+        reply_number(client, old);
+    } else if (!change_number(field, old, &number)) {
+        reply_nothing(client);
+    } else {
+        put_field(client, field, number);
+        reply_number(client, field->operation == FIELD_SET ? old : number);
+    }
+}
+
+static void run_fields(struct client *client, bool only_reads)
+{
+    struct field field = {.overflow = OVERFLOW_WRAPS};
+    struct entry *entry;
+    size_t size, i = 2, count = 0, begin;
+    if (!check_fields(client, only_reads, &size) ||
+        !find_value(client, client_argument(client, 1), VALUE_STRING, &entry) ||
+        !reserve_fields(client, size))
+        return;
+    begin = reply_start_array(client);
+    for (; next_field(client, &i, &field) > 0; count++)
+        run_field(client, &field);
+    reply_finish_array(client, begin, count);
+}
+
+/* BITFIELD key [GET type offset | [OVERFLOW WRAP|SAT|FAIL] SET type offset number | INCRBY type offset number] ... */
+void command_bitfield(struct client *client)
+{
+    run_fields(client, false);
+}
+
+/* BITFIELD_RO key [GET type offset] ... */
+void command_bitfield_ro(struct client *client)
+{
+    run_fields(client, true);
+}

@@ -177,8 +177,9 @@ static void free_listen(struct listen *listen)
 {
     struct network *next_network;
     struct certificate *next_certificate;
-    if (listen->has_path)
-        bide_listen_path_destroy(&listen->path);
+    if (listen->path != NULL)
+        bide_listen_path_destroy(listen->path);
+    free(listen->path);
     for (struct network *network = listen->trusted; network != NULL; network = next_network) {
         next_network = network->next;
         free(network);

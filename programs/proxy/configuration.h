@@ -143,8 +143,7 @@ struct listen {
     char *name; /* as it was written */
     unsigned line;
     bide_address address;
-    bool has_path; /* `path` is initialised: the address is a file's, and no listener has it yet */
-    bide_listen_path path;
+    bide_listen_path *path; /* of a file, before a listener takes it over; or NULL */
     enum mode mode;
     struct route *routes, **last_route; /* TCP has one */
     size_t max_connections;

@@ -76,9 +76,8 @@ static struct listener *create_listener(struct program *program, struct listen *
     listener->next = program->listeners;
     program->listeners = listener;
     set_configuration(listener, program->next, listen);
-    listener->has_path = listen->has_path;
-    listener->path = listen->path; /* (which only this listener uses now) */
-    listen->has_path = false;
+    listener->path = listen->path;
+    listen->path = NULL;
     if (bide_server_init(&listener->server,
                          &(bide_server_options){.body = &session_body,
                                                 .size = sizeof(struct session),
@@ -96,8 +95,9 @@ static void free_listener(struct listener *listener)
         link = &(*link)->next;
     *link = listener->next;
     bide_close(&listener->server.listener);
-    if (listener->has_path)
-        bide_listen_path_remove(&listener->path);
+    if (listener->path != NULL)
+        bide_listen_path_remove(listener->path);
+    free(listener->path);
     configuration_release(listener->configuration);
     free(listener->clients);
     free(listener);
@@ -165,7 +165,7 @@ static struct listen *next_to_open(struct program *program)
 /* In place of a killed server's socket. */
 static int open_listener_at_path(struct listener *listener)
 {
-    int fd = bide_listen_path_open(&listener->path, 0777, BACKLOG);
+    int fd = bide_listen_path_open(listener->path, 0777, BACKLOG);
     if (fd >= 0)
         bide_descriptor_init(&listener->server.listener, fd);
     return fd < 0 ? fd : 0;
@@ -248,7 +248,13 @@ static void open_paths(struct configuration *configuration)
 {
     for (struct listen *listen = configuration->listens; listen != NULL; listen = listen->next) {
         const char *file = listen_file(listen);
-        listen->has_path = file != NULL && bide_listen_path_init(&listen->path, file) == 0;
+        if (file == NULL)
+            continue;
+        listen->path = reading_allocate(sizeof *listen->path);
+        if (bide_listen_path_init(listen->path, file) != 0) {
+            free(listen->path);
+            listen->path = NULL;
+        }
     }
 }
 
@@ -350,7 +356,8 @@ static void confine_program(struct program *program)
     bool is_uring = strcmp(bide_loop_backend(program->loop).name, "uring") == 0;
     confine_drop_user(program->confine);
     monitoring_start("proxy", program->monitor);
-    confine_limit_calls(program->confine, CONFINE_CONNECTS | CONFINE_REMOVES | (is_uring ? CONFINE_URING : 0));
+    confine_limit_calls(program->confine,
+                        CONFINE_CONNECTS | CONFINE_REMOVES | (is_uring ? CONFINE_URING : 0));
 }
 
 /* ---- The coroutine: 1 ---- */
@@ -400,7 +407,7 @@ bide_coroutine(program_body)
                 for (self->tries = 0; self->tries < LISTEN_TRIES; self->tries++) {
                     if (self->tries != 0)
                         bide_await(bide_sleep_for(&self->pause, LISTEN_PAUSE));
-                    if (self->opened->has_path)
+                    if (self->opened->path != NULL)
                         self->status = open_listener_at_path(self->opened);
                     else
                         bide_await_status(self->status, open_listener(self));

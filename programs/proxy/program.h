@@ -34,8 +34,7 @@ struct listener {
     bide_server server;
     bide_token_bucket bucket;
     struct clients *clients; /* their rates; NULL: no limit so far; kept over reloads */
-    bool has_path;           /* its socket is a file */
-    bide_listen_path path;
+    bide_listen_path *path;  /* if its socket is a file; or NULL */
     bide_branch branch;
     bool is_shutting_down;
 };

@@ -17,7 +17,8 @@ const char *const fuzz_words[] = {"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n", "
                                   "*1\r\n$8\r\nFLUSHALL\r\n", "PERSIST", "APPEND", "KEEPTTL", "PXAT", "*4\r\n$4\r\nHSET\r\n$1\r\nh\r\n$1\r\nf\r\n$1\r\nv\r\n",
                                   "*3\r\n$4\r\nHDEL\r\n$1\r\nh\r\n$1\r\nf\r\n", "*4\r\n$5\r\nRPUSH\r\n$1\r\nl\r\n$1\r\na\r\n$1\r\nb\r\n",
                                   "*3\r\n$4\r\nSADD\r\n$1\r\ns\r\n$1\r\nm\r\n", "SREM",
-                                  "*4\r\n$4\r\nZADD\r\n$1\r\nz\r\n$3\r\n1.5\r\n$1\r\nm\r\n", "ZREM", "-inf", "1e-9", "LPUSH", "LPOP", "RPOP", "LSET", "LREM", "LINSERT", "kvFr", "\r\n", "-1",
+                                  "*4\r\n$4\r\nZADD\r\n$1\r\nz\r\n$3\r\n1.5\r\n$1\r\nm\r\n", "ZREM",
+                                  "*4\r\n$15\r\nZREMRANGEBYRANK\r\n$1\r\nz\r\n$1\r\n0\r\n$1\r\n0\r\n", "-inf", "1e-9", "LPUSH", "LPOP", "RPOP", "LSET", "LREM", "LINSERT", "kvFr", "\r\n", "-1",
                                   "9223372036854775807", NULL};
 
 static const uint64_t hash_key[2] = {1, 2};

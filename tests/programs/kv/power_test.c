@@ -425,7 +425,20 @@ static void change_sorted_set(struct key_state *key, struct bytes name)
     bool is_new;
     struct collection *set = keyspace_change(&kv.keys, name, VALUE_SORTED_SET, &is_new);
     REQUIRE(set != NULL, "no memory");
-    if (draw(3) == 0 && key->items[at].exists) {
+    size_t count = collection_count(set);
+    if (count > 0 && draw(4) == 0) {
+        char texts[2][NUMBER_SIZE];
+        size_t first = draw((uint32_t)count), removed = 1 + draw((uint32_t)(count - first));
+        for (size_t i = 0; i < removed; i++) {
+            struct bytes gone = entry_key(sorted_set_at(set, first + i)->entry);
+            key->items[gone.data[0] - 'a'].exists = false;
+        }
+        sorted_set_remove_range(set, first, removed);
+        keyspace_remove_if_empty(&kv.keys, name);
+        log_words("ZREMRANGEBYRANK", name,
+                  (struct bytes){texts[0], number_print(texts[0], (int64_t)first)},
+                  (struct bytes){texts[1], number_print(texts[1], (int64_t)(first + removed - 1))});
+    } else if (draw(3) == 0 && key->items[at].exists) {
         REQUIRE(sorted_set_remove(set, member), "no member");
         keyspace_remove_if_empty(&kv.keys, name);
         log_words("ZREM", name, member, none);

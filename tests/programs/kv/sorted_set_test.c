@@ -150,6 +150,51 @@ static void a_set_is_as_a_sorted_array(void **state)
     }
 }
 
+/* In random order, less than one of a billion trees with so many nodes is deeper: four times the logarithm, and some. */
+static size_t depth_of(size_t count)
+{
+    size_t bits = 0;
+    while (count >> bits != 0)
+        bits++;
+    return 4 * bits + 12;
+}
+
+/*
+ * Orders in which a tree without priorities becomes a list: scores that rise or fall, equal scores with members that do, both
+ * ends in turn; and the removal of what keeps others apart.
+ */
+static void no_order_makes_a_set_deep(void **state)
+{
+    enum { COUNT = 4000 };
+    uint64_t random = testing_seed();
+    (void)state;
+    for (int order = 0; order < 5; order++) {
+        struct collection *set = create_set(&random);
+        char name[16];
+        for (int i = 0; i < COUNT; i++) {
+            int place = order == 1 || order == 3 ? COUNT - i : order == 4 ? (i % 2 ? i : -i) : i;
+            (void)snprintf(name, sizeof name, "%08d", place);
+            assert_int_equal(
+                sorted_set_put(set, bytes_of(name), order == 2 || order == 3 ? 7 : place), 1);
+            if ((i & (i - 1)) == 0)
+                assert_true(check_tree(set->root, NULL) <= depth_of((size_t)i + 1));
+        }
+        assert_true(check_tree(set->root, NULL) <= depth_of(COUNT));
+        for (int round = 0; round < 3; round++) { /* each second one, and a range from within */
+            for (size_t rank = 0; rank < collection_count(set); rank++)
+                assert_true(sorted_set_remove(set, entry_key(sorted_set_at(set, rank)->entry)));
+            sorted_set_remove_range(set, collection_count(set) / 3, collection_count(set) / 4);
+            assert_true(check_tree(set->root, NULL) <= depth_of(collection_count(set)));
+        }
+        for (int i = 0; i < COUNT; i++) { /* all scores move, one behind the other */
+            (void)snprintf(name, sizeof name, "%08d", i);
+            sorted_set_put(set, bytes_of(name), (double)COUNT + i);
+        }
+        assert_true(check_tree(set->root, NULL) <= depth_of(collection_count(set)));
+        free_set(set);
+    }
+}
+
 static void members_of_one_score_are_in_the_order_of_their_bytes(void **state)
 {
     static const char *const names[] = {"", "a", "aa", "ab", "b", "\xff"};
@@ -198,6 +243,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_set_is_as_a_sorted_array),
+        cmocka_unit_test(no_order_makes_a_set_deep),
         cmocka_unit_test(members_of_one_score_are_in_the_order_of_their_bytes),
         cmocka_unit_test(scores_are_read_as_they_were_printed),
     };

@@ -176,8 +176,38 @@ static bool change_number(const struct field *field, int64_t old, int64_t *numbe
     return field->overflow != OVERFLOW_FAILS;
 }
 
-/* Writes a number to a field of the key's string, which has its bytes, and logs it. Needs no memory. */
-static void put_field(struct client *client, const struct field *field, int64_t number)
+/* Changed bytes of the string that are still to be logged; end 0: none. */
+struct unlogged {
+    size_t begin, end;
+};
+
+static void log_changed(struct client *client, struct unlogged *unlogged)
+{
+    struct kv *kv = client->kv;
+    struct bytes key = client_argument(client, 1);
+    if (unlogged->end == 0)
+        return;
+    const char *value = entry_value(*keyspace_find(&kv->keys, key)).data;
+    kv_log_set_range(kv, key, unlogged->begin,
+                     (struct bytes){value + unlogged->begin, unlogged->end - unlogged->begin});
+    *unlogged = (struct unlogged){0};
+}
+
+/* Notes that bytes have changed. Those that are close to each other are one record. */
+static void note_changed(struct client *client, struct unlogged *unlogged, size_t begin, size_t end)
+{
+    enum { CLOSE = 32 };
+    if (begin > unlogged->end + CLOSE || unlogged->begin > end + CLOSE)
+        log_changed(client, unlogged);
+    if (unlogged->end == 0)
+        unlogged->begin = begin;
+    unlogged->begin = begin < unlogged->begin ? begin : unlogged->begin;
+    unlogged->end = end > unlogged->end ? end : unlogged->end;
+}
+
+/* Writes a number to a field of the key's string, which has its bytes. Needs no memory. */
+static void put_field(struct client *client, const struct field *field, int64_t number,
+                      struct unlogged *unlogged)
 {
     struct kv *kv = client->kv;
     struct bytes key = client_argument(client, 1);
@@ -198,13 +228,13 @@ static void put_field(struct client *client, const struct field *field, int64_t 
         return;
     struct entry *entry = keyspace_set_range(&kv->keys, key, first, part);
     bide_assert(entry != NULL);
-    kv_log_set_range(kv, key, first, part);
+    note_changed(client, unlogged, first, first + size);
 }
 
 /* ---- The commands ---- */
 
 /* Makes the string as long as `size`, with zeros. Returns false after an error reply. */
-static bool reserve_fields(struct client *client, size_t size)
+static bool reserve_fields(struct client *client, size_t size, struct unlogged *unlogged)
 {
     static const struct bytes zero = {"", 1};
     struct kv *kv = client->kv;
@@ -221,11 +251,11 @@ static bool reserve_fields(struct client *client, size_t size)
         return false;
     }
     if (before < size)
-        kv_log_set_range(kv, key, at, part);
+        note_changed(client, unlogged, at, size);
     return true;
 }
 
-static void run_field(struct client *client, const struct field *field)
+static void run_field(struct client *client, const struct field *field, struct unlogged *unlogged)
 {
     struct entry **link = keyspace_find(&client->kv->keys, client_argument(client, 1));
     int64_t old = get_field(link != NULL ? entry_value(*link) : (struct bytes){"", 0}, field);
@@ -236,7 +266,7 @@ static void run_field(struct client *client, const struct field *field)
     } else if (!change_number(field, old, &number)) {
         reply_nothing(client);
     } else {
-        put_field(client, field, number);
+        put_field(client, field, number, unlogged);
         reply_number(client, field->operation == FIELD_SET ? old : number);
     }
 }
@@ -244,15 +274,17 @@ static void run_field(struct client *client, const struct field *field)
 static void run_fields(struct client *client, bool only_reads)
 {
     struct field field = {.overflow = OVERFLOW_WRAPS};
+    struct unlogged unlogged = {0};
     struct entry *entry;
     size_t size, i = 2, count = 0, begin;
     if (!check_fields(client, only_reads, &size) ||
         !find_value(client, client_argument(client, 1), VALUE_STRING, &entry) ||
-        !reserve_fields(client, size))
+        !reserve_fields(client, size, &unlogged))
         return;
     begin = reply_start_array(client);
     for (; next_field(client, &i, &field) > 0; count++)
-        run_field(client, &field);
+        run_field(client, &field, &unlogged);
+    log_changed(client, &unlogged);
     reply_finish_array(client, begin, count);
 }
 

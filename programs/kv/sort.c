@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 enum {
-    SORT_MAX_STEPS = 1 << 24, /* values looked up, and STEP_BYTES of patterns copied */
+    SORT_MAX_STEPS = 1 << 24, /* elements, values looked up, and STEP_BYTES of patterns */
     STEP_BYTES = 64
 };
 
@@ -351,7 +351,7 @@ static void sort_stored_set(struct sort *sort)
 /* Replies with an error and returns false if a short request would hold others for long. */
 static bool check_steps(const struct sort *sort, const struct collection *collection)
 {
-    uint64_t of_item = (uint64_t)sort->gets + sort->pattern_bytes / STEP_BYTES;
+    uint64_t of_item = 1 + (uint64_t)sort->gets + sort->pattern_bytes / STEP_BYTES;
     if (collection == NULL || of_item <= SORT_MAX_STEPS / collection_count(collection))
         return true;
     reply_error(sort->client, "-ERR SORT would take more than %d steps", SORT_MAX_STEPS);

@@ -1,10 +1,8 @@
 /* BITFIELD and BITFIELD_RO: numbers of 1 to 64 bits in strings. Each runs to completion on the loop's thread. */
 #include "commands.h"
 
-enum {
-    LONG_KEY = 4096, /* bytes; each operation logs the key */
-    MAX_OPERATIONS_OF_LONG_KEY = 64
-};
+/* Each change may log the key, so this bounds the records beyond the size of the request. */
+enum { MAX_LOGGED_KEYS = 1 << 20 }; /* bytes */
 
 enum field_operation { FIELD_GET, FIELD_SET, FIELD_ADD };
 enum overflow { OVERFLOW_WRAPS, OVERFLOW_SATURATES, OVERFLOW_FAILS };
@@ -118,9 +116,9 @@ static bool check_fields(struct client *client, bool only_reads, size_t *size)
         return false;
     if (only_reads && writes > 0)
         REPLY(client, "-ERR BITFIELD_RO only supports the GET subcommand");
-    else if (writes > MAX_OPERATIONS_OF_LONG_KEY && client_argument(client, 1).size > LONG_KEY)
-        reply_error(client, "-ERR a key of more than %d bytes takes at most %d changes", LONG_KEY,
-                    MAX_OPERATIONS_OF_LONG_KEY);
+    else if (writes > 1 && client_argument(client, 1).size > MAX_LOGGED_KEYS / writes)
+        reply_error(client, "-ERR the changes times the size of the key are more than %d bytes",
+                    MAX_LOGGED_KEYS);
     else
         return true;
     return false;

@@ -198,6 +198,8 @@ bool combination_resume(struct combination *combination)
         is_same = version_of(kept, i) == kept->versions[i];
     if (is_same) {
         *combination = *kept;
+        client->kv->combined -= kept->kept;
+        combination->kept = 0;
         combination->begin = buffer_used(&client->out);
         combination->work_limit = client_work_limit(client);
         client->combining = NULL;
@@ -214,13 +216,17 @@ bool combination_pause(struct combination *combination)
 {
     struct client *client = combination->client;
     const struct slice slice = {.begin = combination->begin, .limit = combination->work_limit};
+    size_t elements = combination->to != NULL ? collection_count(combination->to) : 0;
     if (!slice_is_over(client, &slice))
         return false;
-    client->combining = malloc(sizeof *combination);
+    if (client->kv->combined == 0 || client->kv->combined + elements <= COMBINE_MAX_KEPT)
+        client->combining = malloc(sizeof *combination);
     if (client->combining == NULL) {
         combination->work_limit = UINT64_MAX;
         return false;
     }
+    combination->kept = elements;
+    client->kv->combined += elements;
     *client->combining = *combination;
     slice_pause(client, &slice, 1);
     return true;
@@ -401,6 +407,7 @@ void combination_drop(struct client *client)
 {
     if (client->combining == NULL)
         return;
+    client->kv->combined -= client->combining->kept;
     combination_end(client->combining);
     free(client->combining);
     client->combining = NULL;

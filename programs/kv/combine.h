@@ -31,6 +31,9 @@ enum aggregate { AGGREGATE_SUM, AGGREGATE_MIN, AGGREGATE_MAX };
 
 enum {
     COMBINE_MAX_REPEATED = 1 << 20,
+    COMBINE_MAX_KEPT =
+        1
+        << 20, /* elements of the results that clients have between slices, if these are several */
     COMBINE_MAX_SLICED_KEYS =
         64 /* with more keys it is one step: they are all found again for each slice */
 };
@@ -74,6 +77,7 @@ struct combination {
     bool is_one_step, is_sliced; /* there must be no other slice; there may be others */
     size_t begin;                /* of the slice's replies in client->out */
     uint64_t work_limit;         /* of the slice */
+    size_t kept;                 /* of kv->combined */
     size_t first_key, keys;
     uint64_t versions[COMBINE_MAX_SLICED_KEYS]; /* of the keys' collections; 0: no such key */
 };

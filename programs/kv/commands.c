@@ -257,11 +257,30 @@ static void run_change(struct client *client, const struct command *command)
         reply_note_change(client, replies);
 }
 
+static bool has_word(struct client *client, const char *word)
+{
+    for (size_t i = 2; i < client->request.count; i++) {
+        if (bytes_are(client_argument(client, i), word))
+            return true;
+    }
+    return false;
+}
+
+/* False if the request changes no key: the command never does, or only with an option that is not there. */
+static bool may_change(struct client *client, const struct command *command)
+{
+    if (command->run == command_sort)
+        return has_word(client, "STORE");
+    if (command->run == command_bitfield)
+        return has_word(client, "SET") || has_word(client, "INCRBY");
+    return (command->kind & WRITES) != 0;
+}
+
 bool command_run_queued(struct client *client, bool only_changes)
 {
     const struct command *command = find_command(client_argument(client, 0));
     bide_assert(command != NULL);
-    if (only_changes && (command->kind & WRITES) == 0)
+    if (only_changes && !may_change(client, command))
         return false;
     client->kv->commands++;
     client->kv->work += client->request.count;
@@ -363,7 +382,7 @@ static bool has_ready_key(struct client *client, struct changed_keys keys)
 static bool must_wait_for_others(struct client *client, const struct command *command)
 {
     struct waiting *waiting = &client->kv->waiting;
-    if (waiting->ready == NULL || (command->kind & WRITES) == 0 || client->kv->journal.is_full)
+    if (waiting->ready == NULL || !may_change(client, command) || client->kv->journal.is_full)
         return false;
     struct changed_keys keys = changed_keys_of(client, command);
     if (keys.first != 0)
@@ -412,7 +431,8 @@ void command_run(struct client *client)
         client->transaction.is_rejected |= client->transaction.is_open;
     else if (client->transaction.is_open && (command->kind & AT_ONCE) == 0)
         transaction_queue(client, command);
-    else if (client->kv->journal.is_full && (command->kind & (WRITES | AT_ONCE)) == WRITES)
+    else if (client->kv->journal.is_full && (command->kind & AT_ONCE) == 0 &&
+             may_change(client, command))
         reply_refused(client, client->kv->journal.refusal); /* (EXEC looks itself) */
     else if (must_wait_for_others(client, command))
         client_end_turn(client);

@@ -139,7 +139,7 @@ static void collect_replies(struct client *client, size_t begin)
 {
     struct buffer *names = &client->listing.names;
     size_t size = buffer_used(&client->out) - begin;
-    if (client->is_broken)
+    if (client->is_broken || size == 0)
         return;
     if (!buffer_reserve(names, size)) {
         client->is_broken = true;

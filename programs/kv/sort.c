@@ -14,12 +14,13 @@ struct sort {
     bool is_backward, is_by_text, is_unsorted; /* DESC; ALPHA; BY a pattern without `*` */
     struct bytes by;                           /* data NULL: the elements themselves */
     int64_t offset, limit;                     /* limit negative: all */
-    size_t gets;                               /* GET options */
+    size_t *get_at, gets;                      /* arguments of GET options */
     size_t pattern_bytes;                      /* of BY and GET */
     size_t target;                             /* the argument of STORE's key; or 0 */
     struct sort_item *items;
     size_t count, begin, end; /* items, and those of them that are replied */
-    struct buffer key;        /* of a pattern, with an element */
+    uint64_t element_bytes;
+    struct buffer key; /* of a pattern, with an element */
 };
 
 /* An element, and its weight. Both are in the memory of values, which do not change meanwhile. */
@@ -58,8 +59,14 @@ static bool read_sort_options(struct client *client, struct sort *sort, bool onl
             sort->is_unsorted = !has_star(sort->by);
             sort->pattern_bytes += sort->by.size;
         } else if (bytes_are(word, "GET") && i + 1 < count) {
-            sort->gets++;
-            sort->pattern_bytes += client_argument(client, ++i).size;
+            if (sort->gets == 0)
+                sort->get_at = malloc((count - i) * sizeof *sort->get_at);
+            if (sort->get_at == NULL) {
+                reply_no_memory(client);
+                return false;
+            }
+            sort->get_at[sort->gets++] = ++i;
+            sort->pattern_bytes += client_argument(client, i).size;
         } else {
             reply_syntax_error(client);
             return false;
@@ -87,7 +94,7 @@ static bool find_pattern(struct sort *sort, struct bytes pattern, struct bytes e
     struct kv *kv = sort->client->kv;
     struct buffer *key = &sort->key;
     *value = (struct bytes){NULL, 0};
-    kv->work++;
+    kv->work += 1 + (pattern.size + element.size) / STEP_BYTES;
     if (pattern.size == 1 && pattern.data[0] == '#') {
         *value = element;
         return true;
@@ -119,6 +126,7 @@ static bool find_pattern(struct sort *sort, struct bytes pattern, struct bytes e
 
 static void add_item(struct sort *sort, struct bytes element)
 {
+    sort->element_bytes += element.size;
     sort->items[sort->count++] =
         (struct sort_item){.sort = sort, .element = element, .text = element};
 }
@@ -231,16 +239,10 @@ static bool for_each_value(struct sort *sort, bool (*use)(void *argument, struct
         struct bytes element = sort->items[at].element;
         if (sort->gets == 0 && !use(argument, element))
             return false;
-        for (size_t i = 2; sort->gets > 0 && i + 1 < client->request.count; i++) {
-            struct bytes word = client_argument(client, i);
-            if (bytes_are(word, "GET") &&
-                (!find_pattern(sort, client_argument(client, i + 1), element, &value) ||
-                 !use(argument, value)))
+        for (size_t i = 0; i < sort->gets; i++) {
+            if (!find_pattern(sort, client_argument(client, sort->get_at[i]), element, &value) ||
+                !use(argument, value))
                 return false;
-            if (bytes_are(word, "GET") || bytes_are(word, "BY") || bytes_are(word, "STORE"))
-                i++;
-            else if (bytes_are(word, "LIMIT"))
-                i += 2;
         }
     }
     return true;
@@ -348,11 +350,25 @@ static void sort_stored_set(struct sort *sort)
     sort->by = (struct bytes){NULL, 0};
 }
 
-/* Replies with an error and returns false if a short request would hold others for long. */
-static bool check_steps(const struct sort *sort, const struct collection *collection)
+static unsigned logarithm(size_t count)
 {
-    uint64_t of_item = 1 + (uint64_t)sort->gets + sort->pattern_bytes / STEP_BYTES;
-    if (collection == NULL || of_item <= SORT_MAX_STEPS / collection_count(collection))
+    unsigned bits = 0;
+    while (count >> bits > 1)
+        bits++;
+    return bits;
+}
+
+/*
+ * Replies with an error and returns false if a short request would hold others for long. Each element is looked up for each
+ * pattern, whose key has its bytes, and is compared as often as the logarithm of their number.
+ */
+static bool check_steps(const struct sort *sort)
+{
+    uint64_t count = sort->count, patterns = sort->gets + (sort->by.data != NULL);
+    uint64_t of_item = 1 + patterns + sort->pattern_bytes / STEP_BYTES;
+    uint64_t of_bytes = patterns + logarithm(sort->count);
+    if (count == 0 || (of_item <= SORT_MAX_STEPS / count &&
+                       sort->element_bytes / STEP_BYTES <= SORT_MAX_STEPS / (of_bytes + 1)))
         return true;
     reply_error(sort->client, "-ERR SORT would take more than %d steps", SORT_MAX_STEPS);
     return false;
@@ -362,14 +378,15 @@ static void sort_key(struct client *client, bool only_reads)
 {
     struct collection *collection;
     struct sort sort;
-    if (!read_sort_options(client, &sort, only_reads) || !find_source(client, &collection) ||
-        !check_steps(&sort, collection))
+    if (!read_sort_options(client, &sort, only_reads) || !find_source(client, &collection)) {
+        free(sort.get_at);
         return;
+    }
     if (sort.is_unsorted && sort.target != 0 && collection != NULL && collection->type == VALUE_SET)
         sort_stored_set(&sort);
     if (collection != NULL && !collect_items(&sort, collection)) {
         reply_no_memory(client);
-    } else if (order_items(&sort)) {
+    } else if (check_steps(&sort) && order_items(&sort)) {
         limit_items(&sort);
         if (sort.target != 0)
             store_sorted(&sort);
@@ -377,6 +394,7 @@ static void sort_key(struct client *client, bool only_reads)
             reply_sorted(&sort);
     }
     free(sort.items);
+    free(sort.get_at);
     buffer_free(&sort.key);
 }
 

@@ -363,8 +363,9 @@ def test_fields_of_bits():
                    ("BITFIELD list SET u8 0 1", WRONG), ("BITFIELD list GET u8 0", WRONG), ("BITFIELD new OVERFLOW FAIL SET u4 8 16", [None]),
                    ("GET new", bytes(2)))
             long = "k" * 5000
-            assert client.call("BITFIELD", long, *["SET", "u8", 0, 1] * 65) == Error("ERR a key of more than 4096 bytes takes at most 64 changes")
-            assert client.call("BITFIELD", long, *["SET", "u8", 0, 1] * 64) == [0] + [1] * 63
+            much = Error("ERR the changes times the size of the key are more than 1048576 bytes")
+            assert client.call("BITFIELD", long, *["SET", "u8", 0, 1] * 210) == much
+            assert client.call("BITFIELD", long, *["SET", "u8", 0, 1] * 209) == [0] + [1] * 208
             server.end(signal.SIGKILL)
             server.process.returncode = 0
         with Server("--append-only", path) as server:
@@ -421,7 +422,19 @@ def test_sort():
             # a short request does not hold the others for long, nor fill the memory
             steps = Error("ERR SORT would take more than 16777216 steps")
             client.call("RPUSH", "many", *range(20000))
-            assert client.call("SORT", "many", *["GET", "#"] * 839) == steps and client.call("SORT", "many", "BY", "*" + "x" * 65536) == steps
+            assert client.call("SORT", "many", *["GET", "#"] * 840) == steps and client.call("SORT", "many", "BY", "*" + "x" * 65536) == steps
+            client.call("RPUSH", "long", "x" * 1000000)
+            assert client.call("SORT", "long", "BY", "nosort", *["GET", "a*"] * 1200) == steps
+            assert client.call("SORT", "long", "BY", "nosort", *["GET", "a*"] * 900) == [None] * 900
+            # in a transaction that has done enough, it is refused unless it stores
+            client.call("MULTI")
+            for words in [("SORT", "many", "BY", "a*", "GET", "#", "LIMIT", 0, 1)] * 30 + [("SORT", "texts", "ALPHA", "STORE", "late"), ("BITFIELD", "f", "GET", "u8", 0),
+                                                                                         ("BITFIELD", "f", "SET", "u8", 0, 1)]:
+                assert client.call(*words) == "QUEUED"
+            replies = client.call("EXEC")
+            refused = Error("ERR the transaction does too much")
+            assert replies[0] == [b"0"] and replies[29] == refused and replies[31] == refused, replies[-4:]
+            assert client.call("LLEN", "late") == 2 and client.call("BITFIELD", "f", "GET", "u8", 0) == [1]
             left = {key: client.call("SORT", key, "ALPHA") for key in ("l", "s", "texts", "w:1")}
             server.end(signal.SIGKILL)
             server.process.returncode = 0

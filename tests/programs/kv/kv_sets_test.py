@@ -425,7 +425,7 @@ def test_sort():
             assert client.call("SORT", "many", *["GET", "#"] * 840) == steps and client.call("SORT", "many", "BY", "*" + "x" * 65536) == steps
             client.call("RPUSH", "long", "x" * 1000000)
             assert client.call("SORT", "long", "BY", "nosort", *["GET", "a*"] * 1200) == steps
-            assert client.call("SORT", "long", "BY", "nosort", *["GET", "a*"] * 900) == [None] * 900
+            assert client.call("SORT", "long", "BY", "nosort", *["GET", "a*"] * 50) == [None] * 50
             # in a transaction that has done enough, it is refused unless it stores
             client.call("MULTI")
             for words in [("SORT", "many", "BY", "a*", "GET", "#", "LIMIT", 0, 1)] * 30 + [("SORT", "texts", "ALPHA", "STORE", "late"), ("BITFIELD", "f", "GET", "u8", 0),

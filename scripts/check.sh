@@ -353,6 +353,11 @@ if [ $long = yes ]; then
     leave_out_long='check storm sync queue coroutine schedule inspect bidec cxx model' \
         configuration 'gcc, parts left out' build/without gcc g++ -Ddebug=true -Doptimization=0 $lines \
         -Dhttp=disabled -Dtls=disabled -Dhttp2=disabled -Dzlib=disabled -Dcares=disabled -During=disabled -Dprograms=disabled
+    # What other systems have: the POSIX table, pipes, and poll() under each loop, from the base up to input and output.
+    leave_out_long='check storm standard widths bidec cxx examples top fuzz model' \
+        configuration 'gcc, POSIX and poll' build/posix gcc g++ -Ddebug=true -Doptimization=0 $lines \
+        -Dplatform=posix -Depoll=false -During=disabled -Dhttp=disabled -Dtls=disabled -Dhttp2=disabled -Dzlib=disabled \
+        -Dprograms=disabled
     leave_out_long=$compiler cross 'riscv64' build/riscv64 riscv64-linux-gnu qemu-riscv64
     compile_macos
     valgrind_tests 'gcc, Valgrind' build

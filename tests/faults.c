@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdarg.h>
 #include <sys/epoll.h>
@@ -289,6 +290,9 @@ WRAP_CALL(int, epoll_wait, (int epoll, struct epoll_event *events, int count, in
           (epoll, events, count, timeout), FAULT_EPOLL_WAIT)
 WRAP_CALL(int, poll, (struct pollfd * fds, nfds_t count, int timeout), (fds, count, timeout),
           FAULT_POLL)
+WRAP_CALL(int, ppoll,
+          (struct pollfd * fds, nfds_t count, const struct timespec *span, const sigset_t *set),
+          (fds, count, span, set), FAULT_PPOLL)
 WRAP_CALL(int, socket, (int domain, int type, int protocol), (domain, type, protocol), FAULT_SOCKET)
 WRAP_CALL(int, accept4, (int fd, struct sockaddr *address, socklen_t *size, int flags),
           (fd, address, size, flags), FAULT_ACCEPT4)
@@ -329,6 +333,8 @@ UNCHECKED_BY_MSAN long __wrap_syscall(long number, ...)
         a[i] = va_arg(arguments, long);
     va_end(arguments);
     if (number == SYS_getdents64 && fails(FAULT_GETDENTS64))
+        return -1;
+    if (number == SYS_epoll_pwait2 && fails(FAULT_EPOLL_PWAIT2))
         return -1;
     return __real_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }

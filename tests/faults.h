@@ -36,6 +36,7 @@ typedef enum fault {
     FAULT_EPOLL_CTL,
     FAULT_EPOLL_WAIT,
     FAULT_POLL,
+    FAULT_PPOLL,
     FAULT_READ,
     FAULT_WRITE,
     FAULT_CLOSE, /* closes, and reports an error anyway, as Linux does */
@@ -54,7 +55,8 @@ typedef enum fault {
     FAULT_PIPE2,
     FAULT_MMAP,
     FAULT_GETDENTS64, /* by way of syscall() */
-    FAULT_FUNCTIONS   /* how many there are */
+    FAULT_EPOLL_PWAIT2,
+    FAULT_FUNCTIONS /* how many there are */
 } fault;
 
 /*

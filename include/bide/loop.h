@@ -50,7 +50,8 @@ typedef enum bide_loop_kind {
 /* The costs that a back end has and the others have not: bits of bide_loop_back_end.limits. */
 typedef enum bide_loop_limit {
     BIDE_LOOP_LINEAR = 1 << 0, /* a poll costs time linear in the descriptors that are waited for */
-    BIDE_LOOP_MILLISECONDS = 1 << 1, /* a sleep ends up to a millisecond after its deadline */
+    BIDE_LOOP_MILLISECONDS = 1 << 1, /* a sleep ends up to a millisecond after its deadline: the
+                                        system has no call in nanoseconds, or refuses it */
 } bide_loop_limit;
 
 /* What a loop is to be. All zero is a good beginning. */

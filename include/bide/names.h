@@ -18,7 +18,8 @@
  * cancelled look-up ends at once; its call continues on its thread, and the answer is dropped.
  *
  * Alternatively c-ares looks names up on the loop, if the library was built with it: without threads,
- * and with any number of look-ups at once. It queries name servers and reads /etc/hosts, and ignores
+ * and with any number of look-ups at once. Each has an epoll descriptor, whatever the loop's back end
+ * is. It queries name servers and reads /etc/hosts, and ignores
  * other system configuration (nsswitch.conf: mDNS, LDAP and the like). Starting a look-up reads
  * /etc/hosts on the loop's thread, and the first also /etc/resolv.conf and the like. When that file
  * has changed, it is read again.

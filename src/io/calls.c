@@ -465,6 +465,13 @@ static ptrdiff_t connect_start(int fd, const bide_address *address)
 }
 
 /* The first call starts to connect; later calls return the outcome. */
+static bool has_peer(int fd)
+{
+    struct sockaddr_storage peer;
+    socklen_t length = sizeof peer;
+    return getpeername(fd, (struct sockaddr *)&peer, &length) == 0;
+}
+
 ptrdiff_t bide_call_connect_(bide_io_operation *operation)
 {
     int fd = io_fd(operation);
@@ -475,10 +482,13 @@ ptrdiff_t bide_call_connect_(bide_io_operation *operation)
         return connect_start(fd, operation->arguments.connect.address);
     }
     struct pollfd polled = {fd, POLLOUT, 0};
-    if (poll(&polled, 1, 0) == 0)
+    int ready = poll(&polled, 1, 0);
+    if (ready == 0)
         return -EAGAIN;
     if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length) != 0)
         return -errno;
+    if (ready < 0 && error == 0 && !has_peer(fd)) /* (the system could not poll) */
+        return -EAGAIN;
     return -error;
 }
 

@@ -8,6 +8,8 @@
  * 1. An event of the kernel names the descriptor's struct. A descriptor leaves the set before its
  *    struct may go. Its earlier events are struck out of the rest of the batch, because coroutines
  *    run between the turns in which a batch is taken (loop.h).
+ * 2. A kernel may lack epoll_pwait2, or refuse it. A loop finds that out when it is created, and then sleeps in
+ *    milliseconds, as its limits say.
  */
 #define _GNU_SOURCE
 #include "readiness.h"
@@ -45,7 +47,7 @@ typedef struct epoll_double {
 struct loop_epoll {
     int fd;
     epoll_double *doubles;
-    bool no_pwait2;  /* the kernel has no epoll_pwait2 */
+    bool has_pwait2; /* 2 */
     int next, count; /* of the batch: the first that was not taken, and the length */
     struct epoll_event events[MAX_EVENTS];
 };
@@ -105,6 +107,27 @@ static void epoll_take_event(bide_loop *loop, const struct epoll_event *event)
     readiness_direction_is_ready(loop, descriptor, BIDE_IO_FREE);
 }
 
+/* Waits for a batch, so many nanoseconds. As epoll_wait_until. */
+static int epoll_wait_for(struct loop_epoll *epoll, uint64_t span)
+{
+#ifdef SYS_epoll_pwait2
+    /* as the kernel has it, also where the C library's timespec is smaller */
+    struct {
+        int64_t seconds, nanoseconds;
+    } left = {(int64_t)(span / 1000000000), (int64_t)(span % 1000000000)};
+    int count =
+        (int)syscall(SYS_epoll_pwait2, epoll->fd, epoll->events, MAX_EVENTS, &left, NULL, 0);
+    if (count > 0)
+        io_written(epoll->events, (size_t)count * sizeof *epoll->events);
+    return count;
+#else
+    (void)epoll;
+    (void)span;
+    errno = ENOSYS;
+    return -1;
+#endif
+}
+
 /* Waits for a batch, until `deadline`; 0: does not wait. Returns its length, or -1 with errno. */
 static int epoll_wait_until(struct loop_epoll *epoll, uint64_t deadline)
 {
@@ -114,21 +137,8 @@ static int epoll_wait_until(struct loop_epoll *epoll, uint64_t deadline)
         return epoll_wait(epoll->fd, epoll->events, MAX_EVENTS, -1);
     uint64_t now = bide_platform.now();
     uint64_t span = deadline > now ? deadline - now : 0;
-#ifdef SYS_epoll_pwait2
-    if (!epoll->no_pwait2) {
-        /* as the kernel has it, also where the C library's timespec is smaller */
-        struct {
-            int64_t seconds, nanoseconds;
-        } left = {(int64_t)(span / 1000000000), (int64_t)(span % 1000000000)};
-        int count =
-            (int)syscall(SYS_epoll_pwait2, epoll->fd, epoll->events, MAX_EVENTS, &left, NULL, 0);
-        if (count > 0)
-            io_written(epoll->events, (size_t)count * sizeof *epoll->events);
-        if (count >= 0 || errno != ENOSYS)
-            return count;
-        epoll->no_pwait2 = true;
-    }
-#endif
+    if (epoll->has_pwait2)
+        return epoll_wait_for(epoll, span);
     uint64_t milliseconds = (span + 999999) / 1000000;
     return epoll_wait(epoll->fd, epoll->events, MAX_EVENTS,
                       milliseconds < 86400000 ? (int)milliseconds : 86400000);
@@ -221,7 +231,6 @@ static int epoll_create_state(bide_loop *loop, unsigned entries)
     if (epoll == NULL)
         return -ENOMEM;
     int error = 0;
-    epoll->no_pwait2 = false;
     epoll->doubles = NULL;
     epoll->next = epoll->count = 0;
     int created = epoll_create1(EPOLL_CLOEXEC);
@@ -244,6 +253,8 @@ static int epoll_create_state(bide_loop *loop, unsigned entries)
         free(epoll);
         return error;
     }
+    epoll->has_pwait2 = epoll_wait_for(epoll, 0) >= 0 || errno == EINTR; /* 2 */
+    loop->back_end.limits = epoll->has_pwait2 ? 0 : BIDE_LOOP_MILLISECONDS;
     loop->epoll = epoll;
     return 0;
 }

@@ -21,9 +21,13 @@
  *    remove entries. The last entry, which then moves, may lose its report: 1.
  * 3. A descriptor may be ready for ever in a way that no operation takes, such as a socket whose error
  *    queue has an entry. Polling it would never sleep. So a descriptor whose reports were of no use
- *    POLL_FRUITLESS_MAX times in a row rests: it is not polled for POLL_REST.
+ *    POLL_FRUITLESS_MAX times in a row rests: it is not polled for POLL_REST. A descriptor that waits for a
+ *    connection does not rest: its report was of use to another process, or loop, which was faster to accept.
  * 4. poll() fails if the array is longer than RLIMIT_NOFILE, which may be lowered at any time. Then it is
  *    polled in parts, and the loop looks every millisecond.
+ * 5. If the system cannot poll, for lack of memory say, then after a millisecond all that is asked for counts as ready:
+ *    the calls do not wait, so that each finds out for itself.
+ * 6. A system may have ppoll() and refuse it. A loop finds that out when it is created.
  */
 #define _GNU_SOURCE
 #include "readiness.h"
@@ -37,6 +41,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <stdbool.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
@@ -72,6 +77,7 @@ struct loop_poll {
     /* The entry of a descriptor, by its number; 0: none. If two structs have one number, of one of them. */
     unsigned *index_of;
     unsigned numbers; /* the length of index_of */
+    bool has_ppoll;   /* 6 */
 };
 
 /* ---- The array ---- */
@@ -188,39 +194,32 @@ static short poll_events_of(const bide_io_operation *operation)
 
 static bool poll_has_to_ask_for(const bide_io_operation *operation)
 {
-    return operation != NULL && !bide_loop_is_offloaded_(operation) &&
-           !io_waits_for_buffer(operation);
+    return !bide_loop_is_offloaded_(operation) && !io_waits_for_buffer(operation);
 }
 
-/* Whether an operation waits for the descriptor, and in *events for what. */
-static bool poll_has_waiting(const bide_descriptor *descriptor, short *events)
+typedef enum poll_use {
+    POLL_UNUSED,    /* there is no operation */
+    POLL_ELSEWHERE, /* its operations wait for something else */
+    POLL_IS_WAITED_FOR
+} poll_use;
+
+/* What the operations on a descriptor do, and in *events what they wait for. */
+static poll_use poll_use_of(const bide_descriptor *descriptor, short *events)
 {
-    bool waits = false;
+    poll_use use = POLL_UNUSED;
     *events = 0;
-    for (int direction = BIDE_IO_INPUT; direction <= BIDE_IO_OUTPUT; direction++) {
-        const bide_io_operation *first = descriptor->lines[direction].first;
-        if (poll_has_to_ask_for(first)) {
-            *events = (short)(*events | poll_events_of(first));
-            waits = true;
-        }
-    }
-    for (const bide_io_operation *at = descriptor->lines[BIDE_IO_FREE].first; at != NULL;
-         at = at->next) {
-        if (poll_has_to_ask_for(at)) {
-            *events = (short)(*events | poll_events_of(at));
-            waits = true;
-        }
-    }
-    return waits;
-}
-
-static bool poll_has_no_operation(const bide_descriptor *descriptor)
-{
     for (int direction = 0; direction < BIDE_IO_LINES; direction++) {
-        if (descriptor->lines[direction].first != NULL)
-            return false;
+        for (const bide_io_operation *at = descriptor->lines[direction].first; at != NULL;
+             at = direction == BIDE_IO_FREE ? at->next : NULL) {
+            if (poll_has_to_ask_for(at)) {
+                *events = (short)(*events | poll_events_of(at));
+                use = POLL_IS_WAITED_FOR;
+            } else if (use == POLL_UNUSED) {
+                use = POLL_ELSEWHERE;
+            }
+        }
     }
-    return true;
+    return use;
 }
 
 /* Makes the array what the next poll has to ask for. Returns when the first descriptor has rested: 3. */
@@ -232,13 +231,14 @@ static uint64_t poll_update(struct loop_poll *state)
         poll_entry *entry = &state->entries[i];
         bide_descriptor *descriptor = entry->descriptor;
         struct pollfd *polled = &state->fds[i];
-        if (poll_has_no_operation(descriptor)) {
+        poll_use use = poll_use_of(descriptor, &polled->events);
+        if (use == POLL_UNUSED) {
             poll_remove_entry(state, i);
             descriptor->bits &= ~(uint32_t)IO_REGISTERED;
             continue;
         }
         i++;
-        if (!poll_has_waiting(descriptor, &polled->events)) {
+        if (use == POLL_ELSEWHERE) {
             polled->fd = -1;
             entry->rests_until = 0;
             entry->fruitless = 0;
@@ -262,12 +262,13 @@ static uint64_t poll_update(struct loop_poll *state)
 
 /* ---- Polling ---- */
 
-/* Where nothing may be polled: after a millisecond all count as ready, and their calls do not wait. */
+/* Where nothing can be polled: after a millisecond all count as ready, and their calls do not wait. */
 static int poll_take_all_for_ready(struct loop_poll *state, uint64_t deadline)
 {
+    static const struct timespec millisecond = {0, 1000000};
     int ready = 0;
     if (deadline != 0)
-        poll(NULL, 0, 1);
+        nanosleep(&millisecond, NULL);
     for (unsigned i = 0; i < state->count; i++) {
         state->fds[i].revents = state->fds[i].fd >= 0 ? state->fds[i].events : 0;
         ready += state->fds[i].revents != 0;
@@ -314,12 +315,13 @@ static int poll_once(struct loop_poll *state, uint64_t deadline)
     if (span > longest)
         span = longest;
 #if BIDE_HAS_PPOLL
-    const struct timespec left = {.tv_sec = (time_t)(span / 1000000000),
-                                  .tv_nsec = (long)(span % 1000000000)};
-    return ppoll(state->fds, state->count, &left, NULL);
-#else
-    return poll(state->fds, state->count, (int)((span + 999999) / 1000000));
+    if (state->has_ppoll) {
+        const struct timespec left = {.tv_sec = (time_t)(span / 1000000000),
+                                      .tv_nsec = (long)(span % 1000000000)};
+        return ppoll(state->fds, state->count, &left, NULL);
+    }
 #endif
+    return poll(state->fds, state->count, (int)((span + 999999) / 1000000));
 }
 
 /* Asks for what is ready, until `deadline`. */
@@ -331,6 +333,8 @@ static void poll_until(bide_loop *loop, uint64_t deadline, uint64_t first_has_re
     int ready = poll_once(state, deadline);
     if (ready < 0 && errno == EINVAL)
         ready = poll_in_parts(state, deadline);
+    if (BIDE_UNLIKELY(ready < 0 && errno != EINTR))
+        ready = poll_take_all_for_ready(state, deadline); /* 5 */
     state->ready = ready > 0 ? (unsigned)ready : 0;
 }
 
@@ -346,6 +350,12 @@ static uint64_t poll_progress(const bide_loop *loop, const bide_descriptor *desc
             progress += first->count;
     }
     return progress;
+}
+
+static bool poll_waits_for_connection(const bide_descriptor *descriptor)
+{
+    const bide_io_operation *first = descriptor->lines[BIDE_IO_INPUT].first;
+    return first != NULL && first->code == BIDE_IO_ACCEPT;
 }
 
 static void poll_take_report(bide_loop *loop, unsigned index)
@@ -369,7 +379,7 @@ static void poll_take_report(bide_loop *loop, unsigned index)
     poll_entry *entry = &state->entries[index];
     if (index >= state->count || entry->descriptor != descriptor)
         return; /* (the end of a connect has closed it) */
-    if (poll_progress(loop, descriptor) != before)
+    if (poll_progress(loop, descriptor) != before || poll_waits_for_connection(descriptor))
         entry->fruitless = 0;
     else if (entry->fruitless < POLL_FRUITLESS_MAX)
         entry->fruitless++;
@@ -440,6 +450,17 @@ static void poll_free_state(struct loop_poll *state)
     free(state);
 }
 
+/* Whether there is ppoll, and the system lets the program call it: 6. */
+static bool poll_can_ppoll(void)
+{
+#if BIDE_HAS_PPOLL
+    static const struct timespec none = {0, 0};
+    return ppoll(NULL, 0, &none, NULL) == 0 || errno == EINTR;
+#else
+    return false;
+#endif
+}
+
 static int poll_create_state(bide_loop *loop, unsigned entries)
 {
     struct loop_poll *state = calloc(1, sizeof *state);
@@ -454,7 +475,8 @@ static int poll_create_state(bide_loop *loop, unsigned entries)
     }
     poll_append(state, fd, NULL);
     loop->poll = state;
-    loop->back_end.limits = BIDE_LOOP_LINEAR | (BIDE_HAS_PPOLL ? 0 : BIDE_LOOP_MILLISECONDS);
+    state->has_ppoll = poll_can_ppoll();
+    loop->back_end.limits = BIDE_LOOP_LINEAR | (state->has_ppoll ? 0 : BIDE_LOOP_MILLISECONDS);
     return 0;
 }
 

@@ -17,7 +17,8 @@
  *    sees the result, and what the operation wrote. The kernel's locks give this order too, but the
  *    language does not know them.
  * 3. The counter, or the number of bytes, is 1 from the end to the finish, and 0 otherwise. So the write neither blocks nor
- *    fails, and one read makes the descriptor unreadable.
+ *    fails, and one read makes the descriptor unreadable. If the user has filled it, against the header, the write finds it
+ *    full (EAGAIN), and it is readable all the same.
  */
 #include "bide/pollable.h"
 

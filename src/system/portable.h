@@ -201,7 +201,11 @@ BIDE_INLINE int portable_random(void *bytes, size_t size)
 #endif
 }
 
-/* Takes a pending signal of the set, which is blocked, without waiting. Its number; or -1: none. */
+/*
+ * Takes a pending signal of the set, which is blocked, without waiting. Its number; or -1: none. (macOS has no such call: if
+ * a signal to the process is pending, and another thread takes it in between, this waits for the next one. The library asks
+ * for signals that are sent to the calling thread alone, which no other thread takes.)
+ */
 BIDE_INLINE int portable_take_pending(const sigset_t *set)
 {
 #ifdef __APPLE__

@@ -42,6 +42,7 @@ static int call(fault function)
     struct epoll_event event = {.events = EPOLLIN};
     struct sockaddr address = {.sa_family = AF_UNIX};
     char byte = 0;
+    static const struct timespec at_once;
     int none[2];
     long result = 0;
     errno = 0;
@@ -78,6 +79,9 @@ static int call(fault function)
         break;
     case FAULT_POLL:
         result = poll(NULL, 0, 0);
+        break;
+    case FAULT_PPOLL:
+        result = ppoll(NULL, 0, &at_once, NULL);
         break;
     case FAULT_READ:
         result = read(-1, &byte, 1);
@@ -132,6 +136,9 @@ static int call(fault function)
         break;
     case FAULT_GETDENTS64:
         result = syscall(SYS_getdents64, -1, &byte, 1);
+        break;
+    case FAULT_EPOLL_PWAIT2:
+        result = syscall(SYS_epoll_pwait2, -1, &event, 1, NULL, NULL, 0);
         break;
     case FAULT_FUNCTIONS:
         break;

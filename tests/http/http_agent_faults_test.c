@@ -3,6 +3,7 @@
  * not, and nothing is left.
  */
 #define _GNU_SOURCE
+#include "by_readiness.h"
 #include "faults.h"
 
 #include "bide/bide.h"
@@ -102,7 +103,7 @@ static int get_page(bide_loop *loop)
 
 static int run(void *unused)
 {
-    static const bide_loop_options options = {.kind = BIDE_LOOP_EPOLL};
+    static const bide_loop_options options = {.kind = BY_READINESS};
     bide_event_waiter wait;
     bide_loop *loop;
     (void)unused;

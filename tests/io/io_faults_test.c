@@ -3,6 +3,7 @@
  * nothing is left behind. An interrupted call is repeated.
  */
 #define _GNU_SOURCE
+#include "by_readiness.h"
 #include "faults.h"
 #include "has_nowait.h"
 
@@ -48,10 +49,10 @@ bide_coroutine(talk_body)
 }
 
 /* Runs the awaiter on a new loop. */
-static int wait_on_epoll(bide_awaiter *awaiter)
+static int wait_by_readiness(bide_awaiter *awaiter)
 {
     bide_loop *loop;
-    bide_loop_options options = {.kind = BIDE_LOOP_EPOLL};
+    bide_loop_options options = {.kind = BY_READINESS};
     int status = bide_loop_create(&loop, &options);
     if (status < 0)
         return status;
@@ -64,7 +65,7 @@ static int talk(void *argument)
 {
     struct talk frame;
     (void)argument;
-    return wait_on_epoll(bide_task_init(&frame.task, &talk_body));
+    return wait_by_readiness(bide_task_init(&frame.task, &talk_body));
 }
 
 /* Waits for data that arrives later, so that the kernel has to report it. */
@@ -92,7 +93,7 @@ static int wait_for_five(void *argument)
     bide_descriptor one, other;
     char buffer[8];
     bide_loop *loop;
-    bide_loop_options options = {.kind = BIDE_LOOP_EPOLL};
+    bide_loop_options options = {.kind = BY_READINESS};
     int status = bide_loop_create(&loop, &options);
     (void)argument;
     if (status < 0)
@@ -149,7 +150,7 @@ static int lent_talk(void *argument)
 {
     struct lent_talk frame;
     (void)argument;
-    return wait_on_epoll(bide_task_init(&frame.task, &lent_talk_body));
+    return wait_by_readiness(bide_task_init(&frame.task, &lent_talk_body));
 }
 
 static void calls_that_fail_lose_no_connection_and_no_buffer(void **state)
@@ -332,7 +333,7 @@ bide_coroutine(directory_body)
 static int run_bulk(void *point)
 {
     static struct bulk frame;
-    return wait_on_epoll(bide_task_init(&frame.task, point));
+    return wait_by_readiness(bide_task_init(&frame.task, point));
 }
 
 static void bulk_calls_that_fail_are_reported_and_leave_nothing(void **state)
@@ -399,9 +400,20 @@ static void each_call_that_fails_is_reported(void **state)
         fault function;
         int error;
     } faults[] = {
-        {FAULT_MALLOC, ENOMEM},   {FAULT_ALIGNED_ALLOC, ENOMEM}, {FAULT_EPOLL_CREATE1, EMFILE},
-        {FAULT_SOCKET, EMFILE},   {FAULT_ACCEPT4, EMFILE},       {FAULT_ACCEPT4, ECONNABORTED},
-        {FAULT_CONNECT, EACCES},  {FAULT_SEND, ECONNRESET},      {FAULT_SEND, EPIPE},
+#if HAS_EPOLL
+        {FAULT_MALLOC, ENOMEM},
+        {FAULT_EPOLL_CREATE1, EMFILE},
+#else
+        {FAULT_CALLOC, ENOMEM},
+        {FAULT_REALLOC, ENOMEM},
+#endif
+        {FAULT_ALIGNED_ALLOC, ENOMEM},
+        {FAULT_SOCKET, EMFILE},
+        {FAULT_ACCEPT4, EMFILE},
+        {FAULT_ACCEPT4, ECONNABORTED},
+        {FAULT_CONNECT, EACCES},
+        {FAULT_SEND, ECONNRESET},
+        {FAULT_SEND, EPIPE},
         {FAULT_RECV, ECONNRESET},
     };
     (void)state;
@@ -409,7 +421,7 @@ static void each_call_that_fails_is_reported(void **state)
                      0); /* (whatever one loop keeps for the next one has been allocated by now) */
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
         assert_in_range(faults_for_each_n(faults[i].function, faults[i].error, talk, NULL), 1, 10);
-    for (unsigned nth = 1; nth <= 2; nth++) { /* (later calls remove descriptors) */
+    for (unsigned nth = 1; nth <= 2 * HAS_EPOLL; nth++) { /* (later calls remove descriptors) */
         faults_clear();
         faults_fail(FAULT_EPOLL_CTL, nth, 1, ENOSPC);
         assert_int_equal(wait_for_five(NULL), -ENOSPC);
@@ -446,16 +458,17 @@ static void a_loop_says_why(void **state)
 {
     bide_loop *loop;
     (void)state;
-    setenv("BIDE_IO", "epoll", 1);
+    setenv("BIDE_IO", BY_READINESS_NAME, 1);
     assert_int_equal(bide_loop_create(&loop, NULL), 0);
-    assert_string_equal(bide_loop_backend(loop).name, "epoll");
+    assert_string_equal(bide_loop_backend(loop).name, BY_READINESS_NAME);
     assert_string_equal(bide_loop_backend(loop).why, "BIDE_IO selects it");
     bide_loop_destroy(loop);
     unsetenv("BIDE_IO");
     assert_int_equal(bide_loop_create(&loop, NULL), 0);
     bide_loop_back_end back_end = bide_loop_backend(loop);
     if (back_end.error != 0)
-        assert_string_equal(back_end.why, "io_uring is not available");
+        assert_string_equal(back_end.why, HAS_EPOLL ? "io_uring is not available"
+                                                    : "neither io_uring nor epoll is available");
     else
         assert_string_equal(back_end.why, "io_uring is available");
     bide_loop_destroy(loop);
@@ -482,6 +495,16 @@ static void where_there_is_no_epoll_poll_is_used(void **state)
     bide_loop *loop;
     (void)state;
     setenv("BIDE_IO", "epoll", 1);
+    if (!HAS_EPOLL) { /* the library was built without it */
+        assert_int_equal(bide_loop_create(&loop, NULL), 0);
+        bide_loop_back_end back_end = bide_loop_backend(loop);
+        bide_loop_destroy(loop);
+        assert_string_equal(back_end.name, "poll");
+        assert_string_equal(back_end.why, "BIDE_IO selects epoll, which is not available");
+        assert_int_equal(back_end.error, -ENOSYS);
+        unsetenv("BIDE_IO");
+        return;
+    }
     for (size_t i = 0; i < sizeof missing / sizeof *missing; i++) {
         faults_clear();
         faults_fail(FAULT_EPOLL_CREATE1, 1, FAULTS_ALWAYS, missing[i]);
@@ -500,6 +523,132 @@ static void where_there_is_no_epoll_poll_is_used(void **state)
     faults_clear();
     assert_int_equal(status, -EMFILE);
     unsetenv("BIDE_IO");
+}
+
+static int sleep_on(bide_loop *loop, uint64_t nanoseconds)
+{
+    bide_sleep sleep;
+    return bide_loop_wait(loop, bide_sleep_for(&sleep, nanoseconds));
+}
+
+/* Systems may refuse the calls whose timeouts are in nanoseconds. */
+static void a_loop_without_nanoseconds_says_so_and_sleeps_in_milliseconds(void **state)
+{
+    enum { SHORT = 1500000 };
+    static const bide_loop_kind kinds[] = {BIDE_LOOP_EPOLL, BIDE_LOOP_POLL};
+    static const fault refused[] = {FAULT_EPOLL_PWAIT2, FAULT_PPOLL};
+    static const int errors[] = {ENOSYS, EPERM};
+    (void)state;
+    for (int i = !HAS_EPOLL; i < 2; i++) {
+        for (int j = 0; j < 2; j++) {
+            const bide_loop_options options = {.kind = kinds[i]};
+            bide_loop *loop;
+            faults_clear();
+            faults_fail(refused[i], 1, FAULTS_ALWAYS, errors[j]);
+            assert_int_equal(bide_loop_create(&loop, &options), 0);
+            unsigned asked = faults_calls(refused[i]);
+            bide_loop_back_end back_end = bide_loop_backend(loop);
+            uint64_t before = bide_platform.now();
+            int status = sleep_on(loop, SHORT);
+            uint64_t after = bide_platform.now();
+            bool asked_again = faults_calls(refused[i]) != asked;
+            faults_clear();
+            bide_loop_destroy(loop);
+            assert_int_equal(back_end.limits,
+                             BIDE_LOOP_MILLISECONDS | (i == 1 ? BIDE_LOOP_LINEAR : 0));
+            assert_int_equal(status, 0);
+            assert_true(after - before >= SHORT);
+            assert_false(asked_again);
+        }
+    }
+}
+
+/* While the system cannot poll, a loop looks about a thousand times a second, and no more. */
+static void a_loop_whose_polls_fail_goes_on_and_rests(void **state)
+{
+    enum { SPAN = 50000000, POLLS_MAX = 120 };
+    static const int errors[] = {ENOMEM, EPERM, EAGAIN};
+    static const bide_loop_options options = {.kind = BIDE_LOOP_POLL};
+    (void)state;
+    for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
+        struct sender sender;
+        bide_spawned spawned;
+        bide_event_waiter wait;
+        bide_io_operation operation;
+        bide_descriptor one, other;
+        bide_loop *loop;
+        char buffer[8];
+        faults_clear();
+        assert_int_equal(bide_loop_create(&loop, &options), 0);
+        assert_int_equal(bide_loop_wait(loop, bide_socket_pair(&operation, &one, &other)), 0);
+        sender.to = &other;
+        faults_fail(FAULT_PPOLL, 1, FAULTS_ALWAYS, errors[i]);
+        faults_fail(FAULT_POLL, 1, FAULTS_ALWAYS, errors[i]);
+        int slept = sleep_on(loop, SPAN);
+        unsigned polls = faults_calls(FAULT_PPOLL) + faults_calls(FAULT_POLL);
+        bide_spawn(&spawned, bide_loop_context(loop), bide_task_init(&sender.task, &sender_body));
+        int received = bide_loop_wait(loop, bide_recv(&operation, &one, buffer, sizeof buffer));
+        int sent = bide_loop_wait(loop, bide_event_wait(&wait, &spawned.ended));
+        faults_clear();
+        bide_close(&one);
+        bide_close(&other);
+        bide_loop_destroy(loop);
+        assert_int_equal(slept, 0);
+        assert_in_range(polls, 1, POLLS_MAX);
+        assert_int_equal(received, 0);
+        assert_int_equal(sent, 0);
+    }
+}
+
+/* A connection to a listener whose queue is full. */
+struct stuck {
+    bide_task task;
+    bide_descriptor listener, others[4];
+    bide_address address;
+    bide_io_operation operation;
+    bide_with_deadline_operation limited;
+    int i, status;
+};
+
+bide_coroutine(stuck_body)
+{
+    bide_begin(stuck_body, struct stuck * self);
+    bide_descriptor_init_closed(&self->listener);
+    for (int i = 0; i < 4; i++)
+        bide_descriptor_init_closed(&self->others[i]);
+    bide_address_ip(&self->address, "127.0.0.1", 0);
+    bide_try(bide_listen(&self->operation, &self->listener, &self->address, 1));
+    bide_local_address(&self->listener, &self->address);
+    for (self->i = 0, self->status = 0; self->i < 4 && self->status == 0; self->i++) {
+        if (self->i != 0) { /* (the first one is connected in any case) */
+            faults_fail(FAULT_PPOLL, 1, FAULTS_ALWAYS, ENOMEM);
+            faults_fail(FAULT_POLL, 1, FAULTS_ALWAYS, ENOMEM);
+        }
+        bide_await_status(self->status,
+                          bide_with_deadline(&self->limited,
+                                             bide_now(bide_this_context()) + 30000000,
+                                             bide_connect(&self->operation, &self->others[self->i],
+                                                          &self->address)));
+    }
+    bide_finally();
+    faults_clear();
+    for (int i = 0; i < 4; i++)
+        bide_close(&self->others[i]);
+    bide_close(&self->listener);
+    bide_end();
+}
+
+static void a_connect_that_is_under_way_does_not_succeed_because_a_poll_fails(void **state)
+{
+    static const bide_loop_options options = {.kind = BIDE_LOOP_POLL};
+    struct stuck stuck;
+    bide_loop *loop;
+    (void)state;
+    assert_int_equal(bide_loop_create(&loop, &options), 0);
+    int status = bide_loop_wait(loop, bide_task_init(&stuck.task, &stuck_body));
+    bide_loop_destroy(loop);
+    assert_int_equal(status, 0);
+    assert_int_equal(stuck.status, -ETIMEDOUT);
 }
 
 static void addresses_are_parsed_and_printed(void **state)
@@ -655,6 +804,9 @@ int main(void)
         cmocka_unit_test(a_monitor_without_memory_reports_less_and_continues),
         cmocka_unit_test(a_loop_says_why),
         cmocka_unit_test(where_there_is_no_epoll_poll_is_used),
+        cmocka_unit_test(a_loop_without_nanoseconds_says_so_and_sleeps_in_milliseconds),
+        cmocka_unit_test(a_loop_whose_polls_fail_goes_on_and_rests),
+        cmocka_unit_test(a_connect_that_is_under_way_does_not_succeed_because_a_poll_fails),
         cmocka_unit_test(addresses_are_parsed_and_printed),
         cmocka_unit_test(addresses_are_made_of_bytes),
     };

@@ -686,7 +686,8 @@ int __wrap_io_uring_queue_init_params(unsigned entries, struct io_uring *ring,
 
 static void a_pool_says_what_its_workers_use(void **state)
 {
-    static const char *const names[THREADS + 1] = {"epoll", "mixed", "mixed", "mixed", "uring"};
+    static const char *const names[THREADS + 1] = {BY_READINESS_NAME, "mixed", "mixed", "mixed",
+                                                   "uring"};
     bide_io_pool_options options = {.threads = {.threads = THREADS}};
     bide_thread_pool *pool;
     (void)state;
@@ -711,7 +712,7 @@ static void a_pool_says_what_its_workers_use(void **state)
 
 static void create_and_destroy_loops(unsigned count)
 {
-    static const bide_loop_options options = {.kind = BIDE_LOOP_EPOLL};
+    static const bide_loop_options options = {.kind = BY_READINESS};
     static bide_loop *loops[200];
     assert_true(count <= sizeof loops / sizeof *loops);
     for (unsigned i = 0; i < count; i++)

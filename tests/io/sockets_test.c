@@ -624,7 +624,7 @@ static void the_loop_reports_its_back_end(void **state)
     if (!world_is("any"))
         assert_string_equal(back_end.name, world_is_by_readiness() ? world_name() : "uring");
     if (getenv("BIDE_TEST_REFUSED") != NULL) {
-        assert_string_equal(back_end.name, "epoll");
+        assert_string_equal(back_end.name, BY_READINESS_NAME);
         assert_string_equal(back_end.why, "io_uring is not available");
         assert_int_equal(back_end.error, -atoi(getenv("BIDE_TEST_REFUSED")));
     }

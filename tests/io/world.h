@@ -19,6 +19,7 @@
 #define _GNU_SOURCE
 #endif
 
+#include "by_readiness.h"
 #include "testing.h"
 
 #include <bide/bide.h>
@@ -54,7 +55,7 @@ typedef struct world {
 static inline const char *world_name(void)
 {
     const char *name = getenv("BIDE_TEST_WORLD");
-    return name != NULL ? name : "epoll";
+    return name != NULL ? name : BY_READINESS_NAME;
 }
 
 static inline bool world_is(const char *name)

@@ -1050,7 +1050,7 @@ static int child_resolves(bide_names *names)
 {
     bide_loop *loop;
     bide_resolve_operation it;
-    bide_loop_options options = {.kind = BIDE_LOOP_EPOLL};
+    bide_loop_options options = {.kind = BY_READINESS};
     if (bide_loop_create(&loop, &options) != 0)
         return 2;
     if (bide_loop_wait(loop, bide_resolve(&it, names, "both.test", 80)) != 0)

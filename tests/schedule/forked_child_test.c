@@ -2,6 +2,7 @@
  * Pools and loops in a child of fork, where their threads are not: misuse is reported there, and nothing crashes.
  */
 #define _GNU_SOURCE
+#include "by_readiness.h"
 #include "misuse.h"
 #include "schedule_testing.h"
 
@@ -130,7 +131,7 @@ bide_coroutine(forker_body)
     bide_end();
 }
 
-static const bide_loop_kind kinds[] = {BIDE_LOOP_EPOLL, BIDE_LOOP_ANY};
+static const bide_loop_kind kinds[] = {BY_READINESS, BIDE_LOOP_ANY};
 
 static void a_loop_that_a_coroutine_of_it_destroys_is_misuse_in_a_child_too(void **state)
 {

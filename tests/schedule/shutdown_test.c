@@ -3,6 +3,7 @@
  * nothing more.
  */
 #define _GNU_SOURCE
+#include "by_readiness.h"
 #include "misuse.h"
 #include "schedule_testing.h"
 
@@ -326,7 +327,7 @@ static void a_pool_with_loops_is_shut_down_too(void **state)
     bide_event event;
     bide_thread_pool *pool;
     /* (Valgrind does not know that io_uring_enter() waits) */
-    bide_io_pool_options options = {.loop.kind = BIDE_LOOP_EPOLL};
+    bide_io_pool_options options = {.loop.kind = BY_READINESS};
     assert_int_equal(bide_io_pool_create(&pool, &options), 0);
     bide_event_init(&event, false);
     sleeper.pause = 2000000;

@@ -25,7 +25,8 @@ matrix='clang-19 libclang-rt-19-dev lld llvm gcovr
     qemu-user xz-utils
     gcc-arm-none-eabi qemu-system-arm
     clang-tidy cppcheck cmake mandoc python3-markdown python3-pygments man-db abigail-tools fiu-utils csmith libcsmith-dev gcc-12-source|gcc-*-source
-    chromium fonts-dejavu-core python3-websockets'
+    chromium fonts-dejavu-core python3-websockets
+    wasi-libc libclang-rt-14-dev-wasm32 nodejs'
 bench="$demo g++ clang libdisruptor-java default-jdk-headless golang-go"
 # A newer clang++ than Debian 12's default, for the peers in C++20.
 newer='clang-19'

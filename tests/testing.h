@@ -6,7 +6,9 @@
 #ifndef BIDE_TESTING_H
 #define BIDE_TESTING_H
 
+#ifndef TESTING_HOSTED
 #define TESTING_HOSTED __STDC_HOSTED__
+#endif
 
 #include <stddef.h>
 #include <stdint.h>

@@ -23,7 +23,7 @@
 
 #include "bide/extend/timer.h"
 
-#include <pthread.h>
+#include "bide/detail/system_types.h"
 
 BIDE_EXTERN_C_BEGIN
 
@@ -63,7 +63,7 @@ typedef struct bide_run_loop {
     bool timers_left;       /* whether there may be more */
 
     /* of the holder of the lock */
-    pthread_mutex_t timers_lock;
+    bide_system_lock_ timers_lock;
     bide_timers timers;
     bool hint_posted;
     bide_frame hint; /* posted by another thread: there is an earlier timer */

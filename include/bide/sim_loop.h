@@ -38,7 +38,7 @@
 #include "bide/extend/timer.h"
 
 #include <limits.h>
-#include <pthread.h>
+#include "bide/detail/system_types.h"
 #include <stdio.h>
 
 BIDE_EXTERN_C_BEGIN
@@ -91,7 +91,7 @@ typedef struct bide_sim_loop {
     bide_timers timers;
     bide_sim_call_ *calls;
     bide_io *io;      /* carries input and output out (memory_io.h); NULL: nothing does */
-    pthread_t thread; /* that made it */
+    bide_system_thread_ thread; /* that made it */
     bide_sim_record_ *record;
     uint32_t named[256];         /* how often each stream of names was drawn from */
     struct bide_sim_loop *outer; /* what ran on this thread before */

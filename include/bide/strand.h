@@ -30,7 +30,7 @@
 
 #include "bide/extend/timer.h"
 
-#include <pthread.h>
+#include "bide/detail/system_types.h"
 
 BIDE_EXTERN_C_BEGIN
 
@@ -49,8 +49,8 @@ typedef struct bide_strand {
     bide_frame runner;         /* what is posted to `under` */
 
     /* of the holder of the lock */
-    pthread_mutex_t timers_lock;
-    pthread_cond_t rang;
+    bide_system_lock_ timers_lock;
+    bide_system_condition_ rang;
     bide_timers timers;
     uint32_t alarm_state;
     bide_timer alarm; /* in `under`: for the earliest of `timers`, or earlier */

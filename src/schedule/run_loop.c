@@ -89,6 +89,7 @@
 #include "spin_pace.h"
 #include "../system/descriptors.h"
 #include "../system/processors.h"
+#include "../system/pthreads.h"
 
 #include "../coroutine/blocked_thread.h"
 #include "../coroutine/internal.h"

@@ -63,6 +63,7 @@
 #include "futex_word.h"
 
 #include "../coroutine/internal.h"
+#include "../system/pthreads.h"
 
 #include "bide/sleep.h"
 #include "bide/extend/waiter_list.h"

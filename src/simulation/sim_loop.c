@@ -27,6 +27,7 @@
 #include "../coroutine/blocked_thread.h"
 #include "../coroutine/internal.h"
 #include "../coroutine/roots.h"
+#include "../system/pthreads.h"
 
 #include "bide/create.h"
 

@@ -1,0 +1,99 @@
+/*
+ * The platform table for WebAssembly under WASI, which has one thread: clocks and sleeps, and the parts that need a process
+ * or descriptors, which are not there.
+ *
+ * 1. While a thread sleeps no other one changes the word. So a sleep ends when its deadline comes, and one without a
+ *    deadline never: that is misuse, which is reported.
+ */
+#define _GNU_SOURCE
+#include "bide/errors.h"
+#include "bide/platform.h"
+
+#include "descriptors.h"
+#include "fork.h"
+#include "processors.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+static uint64_t wasi_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static void wasi_misuse(const char *what, const char *where, const char *file, unsigned line)
+{
+    fprintf(stderr, "bide: %s: %s (%s:%u)\n", what, where, file, line);
+    abort();
+}
+
+static int wasi_wait(bide_atomic(uint32_t) * word, uint32_t expected, uint64_t deadline)
+{
+    if (bide_atomic_load(word, relaxed) != expected) /* relaxed: of this thread */
+        return 0;
+    if (deadline == BIDE_FOREVER) /* 1 */
+        wasi_misuse("the only thread sleeps for ever", "bide_platform.wait", __FILE__, __LINE__);
+    for (uint64_t now = wasi_now(); now < deadline; now = wasi_now()) {
+        uint64_t left = deadline - now;
+        struct timespec span = {(time_t)(left / 1000000000u), (long)(left % 1000000000u)};
+        if (nanosleep(&span, NULL) != 0)
+            return 0; /* a spurious return */
+    }
+    return -ETIMEDOUT;
+}
+
+static void wasi_wake(bide_atomic(uint32_t) * word, uint32_t count)
+{
+    (void)word;
+    (void)count;
+}
+
+static void wasi_yield(void)
+{
+}
+
+const bide_platform_table bide_platform = {wasi_wait,  wasi_wake,   wasi_now,
+                                           wasi_yield, wasi_misuse, NULL};
+
+unsigned bide_processors_(void)
+{
+    return 1;
+}
+
+/* ---- There are no forks ---- */
+
+uint32_t bide_generation_;
+
+void bide_delay_forks_(void)
+{
+}
+
+void bide_allow_forks_(void)
+{
+}
+
+/* ---- There is no descriptor that a thread could make readable ---- */
+
+int bide_descriptor_take_(void)
+{
+    return -ENOSYS;
+}
+
+void bide_descriptor_give_(int fd)
+{
+    (void)fd;
+}
+
+void bide_descriptor_raise_(int fd)
+{
+    (void)fd;
+}
+
+void bide_descriptor_lower_(int fd)
+{
+    (void)fd;
+}

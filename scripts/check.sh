@@ -333,6 +333,11 @@ if [ $long = yes ]; then
     configuration 'clang' build/clang clang clang++ $optimised $lines $benchmarks
     configuration 'gcc ASan+UBSan' build/gcc-asan gcc g++ "${light[@]}" $address
     cross 'i686' build/i686 i686-linux-gnu /usr/i686-linux-gnu/lib/ld-linux.so.2
+    # What other systems have: the POSIX table, pipes, and poll() under each loop, from the base up to input and output.
+    leave_out_long='check storm standard widths bidec cxx examples top fuzz model' \
+        configuration 'gcc, POSIX and poll' build/posix gcc g++ -Ddebug=true -Doptimization=0 $lines \
+        -Dplatform=posix -Depoll=false -During=disabled -Dhttp=disabled -Dtls=disabled -Dhttp2=disabled -Dzlib=disabled \
+        -Dprograms=disabled
     # clang 19 checks arguments when they are passed, so arguments from cmocka, which is not instrumented, never count
     # as uninitialised.
     configuration 'clang-19 MSan' build/clang-19-msan clang-19 clang++-19 $optimised $memory \
@@ -353,11 +358,6 @@ if [ $long = yes ]; then
     leave_out_long='check storm sync queue coroutine schedule inspect bidec cxx model' \
         configuration 'gcc, parts left out' build/without gcc g++ -Ddebug=true -Doptimization=0 $lines \
         -Dhttp=disabled -Dtls=disabled -Dhttp2=disabled -Dzlib=disabled -Dcares=disabled -During=disabled -Dprograms=disabled
-    # What other systems have: the POSIX table, pipes, and poll() under each loop, from the base up to input and output.
-    leave_out_long='check storm standard widths bidec cxx examples top fuzz model' \
-        configuration 'gcc, POSIX and poll' build/posix gcc g++ -Ddebug=true -Doptimization=0 $lines \
-        -Dplatform=posix -Depoll=false -During=disabled -Dhttp=disabled -Dtls=disabled -Dhttp2=disabled -Dzlib=disabled \
-        -Dprograms=disabled
     leave_out_long=$compiler cross 'riscv64' build/riscv64 riscv64-linux-gnu qemu-riscv64
     compile_macos
     valgrind_tests 'gcc, Valgrind' build

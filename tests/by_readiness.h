@@ -1,6 +1,6 @@
 /*
- * The back end of a loop whose calls are made when a descriptor is ready: epoll, or poll if the library was built without
- * epoll.
+ * The back end of a loop whose calls are made when a descriptor is ready: epoll, or poll if the
+ * library was built without epoll.
  */
 #ifndef BIDE_TESTS_BY_READINESS_H
 #define BIDE_TESTS_BY_READINESS_H

@@ -32,7 +32,8 @@ typedef struct bide_pollable {
 
 /*
  * Makes one, with an eventfd of its own that is closed on exec; with a pipe if the system has no eventfd.
- * Its number is never 0, 1 or 2, even if a standard stream is closed: so a program whose limit of descriptors is 3 has none.
+ * Its number is never 0, 1 or 2, even if a standard stream is closed: so a program whose limit of
+ * descriptors is 3 has none.
  * After an error there is nothing to destroy.
  * Threads: any. Errors: -EMFILE, -ENFILE, -ENODEV, -ENOMEM.
  */
@@ -51,8 +52,9 @@ void bide_pollable_destroy_(bide_pollable *pollable, const char *what, const cha
                             const char *file, unsigned line);
 
 /*
- * The descriptor, the same from init to destroy. To be polled for reading, and for nothing else: what somebody else writes to
- * it makes it readable, and what somebody else reads from it may be the end of the operation.
+ * The descriptor, the same from init to destroy. To be polled for reading, and for nothing else:
+ * what somebody else writes to it makes it readable, and what somebody else reads from it may be
+ * the end of the operation.
  * Threads: any. Errors: none. Progress: wait-free.
  */
 BIDE_INLINE int bide_pollable_fd(const bide_pollable *pollable)

@@ -464,7 +464,6 @@ static ptrdiff_t connect_start(int fd, const bide_address *address)
     }
 }
 
-/* The first call starts to connect; later calls return the outcome. */
 static bool has_peer(int fd)
 {
     struct sockaddr_storage peer;
@@ -472,6 +471,7 @@ static bool has_peer(int fd)
     return getpeername(fd, (struct sockaddr *)&peer, &length) == 0;
 }
 
+/* The first call starts to connect; later calls return the outcome. */
 ptrdiff_t bide_call_connect_(bide_io_operation *operation)
 {
     int fd = io_fd(operation);

@@ -8,8 +8,9 @@
  * 1. An event of the kernel names the descriptor's struct. A descriptor leaves the set before its
  *    struct may go. Its earlier events are struck out of the rest of the batch, because coroutines
  *    run between the turns in which a batch is taken (loop.h).
- * 2. A kernel may lack epoll_pwait2, or refuse it. A loop finds that out when it is created, and then sleeps in
- *    milliseconds, as its limits say.
+ * 2. A kernel may lack epoll_pwait2, or refuse it. A loop finds that out when it is created, and
+ *    then sleeps in milliseconds, as its limits say. A filter of system calls may begin to refuse it
+ *    later: then the loop does the same, and its limits do not say so.
  */
 #define _GNU_SOURCE
 #include "readiness.h"
@@ -137,8 +138,12 @@ static int epoll_wait_until(struct loop_epoll *epoll, uint64_t deadline)
         return epoll_wait(epoll->fd, epoll->events, MAX_EVENTS, -1);
     uint64_t now = bide_platform.now();
     uint64_t span = deadline > now ? deadline - now : 0;
-    if (epoll->has_pwait2)
-        return epoll_wait_for(epoll, span);
+    if (epoll->has_pwait2) {
+        int count = epoll_wait_for(epoll, span);
+        if (count >= 0 || (errno != ENOSYS && errno != EPERM))
+            return count;
+        epoll->has_pwait2 = false;
+    }
     uint64_t milliseconds = (span + 999999) / 1000000;
     return epoll_wait(epoll->fd, epoll->events, MAX_EVENTS,
                       milliseconds < 86400000 ? (int)milliseconds : 86400000);

@@ -21,13 +21,16 @@
  *    remove entries. The last entry, which then moves, may lose its report: 1.
  * 3. A descriptor may be ready for ever in a way that no operation takes, such as a socket whose error
  *    queue has an entry. Polling it would never sleep. So a descriptor whose reports were of no use
- *    POLL_FRUITLESS_MAX times in a row rests: it is not polled for POLL_REST. A descriptor that waits for a
- *    connection does not rest: its report was of use to another process, or loop, which was faster to accept.
+ *    POLL_FRUITLESS_MAX times in a row rests: it is not polled for POLL_REST. A descriptor that
+ *    waits for a connection does not rest: its report was of use to another process, or loop, which
+ *    was faster to accept.
  * 4. poll() fails if the array is longer than RLIMIT_NOFILE, which may be lowered at any time. Then it is
  *    polled in parts, and the loop looks every millisecond.
- * 5. If the system cannot poll, for lack of memory say, then after a millisecond all that is asked for counts as ready:
- *    the calls do not wait, so that each finds out for itself.
- * 6. A system may have ppoll() and refuse it. A loop finds that out when it is created.
+ * 5. If the system cannot poll, for lack of memory say, then after a millisecond all that is asked
+ *    for counts as ready: the calls do not wait, so that each finds out for itself.
+ * 6. A system may have ppoll() and refuse it. A loop finds that out when it is created, and its
+ *    limits say so. A filter of system calls may begin to refuse it later: then the loop does the
+ *    same, and its limits do not say so.
  */
 #define _GNU_SOURCE
 #include "readiness.h"
@@ -39,9 +42,9 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <stdbool.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
@@ -318,7 +321,10 @@ static int poll_once(struct loop_poll *state, uint64_t deadline)
     if (state->has_ppoll) {
         const struct timespec left = {.tv_sec = (time_t)(span / 1000000000),
                                       .tv_nsec = (long)(span % 1000000000)};
-        return ppoll(state->fds, state->count, &left, NULL);
+        int ready = ppoll(state->fds, state->count, &left, NULL);
+        if (ready >= 0 || (errno != ENOSYS && errno != EPERM))
+            return ready;
+        state->has_ppoll = false;
     }
 #endif
     return poll(state->fds, state->count, (int)((span + 999999) / 1000000));

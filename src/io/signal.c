@@ -15,9 +15,9 @@
  * signal ends the process. Children inherit the mask, even through exec, and then run with signals
  * blocked unknowingly. A handler needs nothing of other threads, and exec resets it.
  *
- * Why a semaphore where there is one, and not a pipe: a handler may post either, and an overflow of either does not matter
- * (`delivered` counts the signals). A semaphore needs no descriptor, and a child does not share it. Other systems than
- * Linux have a pipe (signal_handler.c).
+ * Why a semaphore where there is one, and not a pipe: a handler may post either, and an overflow of
+ * either does not matter (`delivered` counts the signals). A semaphore needs no descriptor, and a
+ * child does not share it. Other systems than Linux have a pipe (signal_handler.c).
  *
  * 1. No signal is missed. The handler counts before it posts. The dispatcher consumes the post before
  *    it reads the counts. The handler is installed before bide_signal_listen returns.

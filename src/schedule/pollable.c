@@ -16,9 +16,9 @@
  * 2. ENDED is stored with release, and loaded with acquire after the read of the descriptor: so the owner
  *    sees the result, and what the operation wrote. The kernel's locks give this order too, but the
  *    language does not know them.
- * 3. The counter, or the number of bytes, is 1 from the end to the finish, and 0 otherwise. So the write neither blocks nor
- *    fails, and one read makes the descriptor unreadable. If the user has filled it, against the header, the write finds it
- *    full (EAGAIN), and it is readable all the same.
+ * 3. The counter, or the number of bytes, is 1 from the end to the finish, and 0 otherwise. So the
+ *    write neither blocks nor fails, and one read makes the descriptor unreadable. If the user has
+ *    filled it, against the header, the write finds it full (EAGAIN), and it is readable anyway.
  */
 #include "bide/pollable.h"
 

@@ -22,8 +22,9 @@ static inline void init_monotonic_condition(pthread_cond_t *condition)
 }
 
 /*
- * Sets *span to what is left at `now` until `time`: a nanosecond at least, and a day at most. Returns whether the day cut it
- * short. (The seconds of a time may be any number: a span in nanoseconds could overflow.)
+ * Sets *span to what is left at `now` until `time`: a nanosecond at least, and a day at most.
+ * Returns whether the day cut it short. (The seconds of a time may be any number: a span in
+ * nanoseconds could overflow.)
  */
 static inline bool monotonic_span(struct timespec *span, const struct timespec *time,
                                   const struct timespec *now)
@@ -46,8 +47,8 @@ static inline bool monotonic_span(struct timespec *span, const struct timespec *
 }
 
 /*
- * As pthread_cond_timedwait, until `time` of CLOCK_MONOTONIC. (macOS waits for a span, and knows no other clock. A wait of
- * more than a day may end after a day, for no reason.)
+ * As pthread_cond_timedwait, until `time` of CLOCK_MONOTONIC. (macOS waits for a span, and knows no
+ * other clock. A wait of more than a day may end after a day, for no reason.)
  */
 static inline int wait_monotonic_condition(pthread_cond_t *condition, pthread_mutex_t *lock,
                                            const struct timespec *time)

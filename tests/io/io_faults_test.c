@@ -540,12 +540,15 @@ static void a_loop_without_nanoseconds_says_so_and_sleeps_in_milliseconds(void *
     static const int errors[] = {ENOSYS, EPERM};
     (void)state;
     for (int i = !HAS_EPOLL; i < 2; i++) {
-        for (int j = 0; j < 2; j++) {
+        for (int j = 0; j < 4; j++) {
             const bide_loop_options options = {.kind = kinds[i]};
+            bool later = j >= 2; /* it is refused by a filter that the program sets up later */
             bide_loop *loop;
             faults_clear();
-            faults_fail(refused[i], 1, FAULTS_ALWAYS, errors[j]);
+            faults_fail(refused[i], later ? 2 : 1, FAULTS_ALWAYS, errors[j % 2]);
             assert_int_equal(bide_loop_create(&loop, &options), 0);
+            if (later)
+                assert_int_equal(sleep_on(loop, SHORT), 0);
             unsigned asked = faults_calls(refused[i]);
             bide_loop_back_end back_end = bide_loop_backend(loop);
             uint64_t before = bide_platform.now();
@@ -554,8 +557,9 @@ static void a_loop_without_nanoseconds_says_so_and_sleeps_in_milliseconds(void *
             bool asked_again = faults_calls(refused[i]) != asked;
             faults_clear();
             bide_loop_destroy(loop);
-            assert_int_equal(back_end.limits,
-                             BIDE_LOOP_MILLISECONDS | (i == 1 ? BIDE_LOOP_LINEAR : 0));
+            if (!later)
+                assert_int_equal(back_end.limits,
+                                 BIDE_LOOP_MILLISECONDS | (i == 1 ? BIDE_LOOP_LINEAR : 0));
             assert_int_equal(status, 0);
             assert_true(after - before >= SHORT);
             assert_false(asked_again);

@@ -1,6 +1,6 @@
 /*
- * A run loop, sleeps, tasks and generators on one thread, as they are on systems without threads. tests/base/cores_test.sh
- * runs it there, with a small cmocka of its own.
+ * A run loop, sleeps, tasks and generators on one thread, as they are on systems without threads.
+ * tests/base/core_elsewhere_test.sh runs it there, with a small cmocka of its own.
  */
 #include "testing.h"
 
@@ -18,17 +18,20 @@ struct sleeper {
     bide_task task;
     bide_spawned spawned;
     bide_sleep sleep;
-    uint64_t span;
+    uint64_t time; /* of its end */
     int number;
 };
 
 static int order[8];
 static unsigned noted;
+static bool
+    is_in_time; /* whether the last one to begin, whose sleep ends first, began before that */
 
 bide_coroutine(sleeper_body)
 {
     bide_begin(sleeper_body, struct sleeper * self);
-    bide_try(bide_sleep_for(&self->sleep, self->span));
+    is_in_time = bide_platform.now() < self->time;
+    bide_try(bide_sleep_until(&self->sleep, self->time));
     order[noted++] = self->number;
     bide_end();
 }
@@ -49,49 +52,53 @@ bide_coroutine(waiter_body)
     bide_end();
 }
 
-static void spawn_sleepers(bide_context *context, struct sleeper *sleepers, unsigned count)
+enum { SLEEPERS = 4 };
+
+/*
+ * Some sleep in the context, the first of them for longest, and end in the order of their times. If
+ * the machine stopped for so long that some slept no more when others began, they sleep again, for
+ * longer.
+ */
+static void sleep_in_order(bide_run_loop *loop, const bide_context *context)
 {
-    noted = 0;
-    for (unsigned i = 0; i < count; i++) {
-        sleepers[i].number = (int)i;
-        sleepers[i].span = (count - i) * 2 * MILLISECOND;
-        bide_spawn(&sleepers[i].spawned, context, bide_task_init(&sleepers[i].task, &sleeper_body));
-    }
+    static struct sleeper sleepers[SLEEPERS];
+    uint64_t gap = MILLISECOND;
+    do {
+        struct waiter waiter = {.sleepers = sleepers, .count = SLEEPERS};
+        uint64_t now = bide_platform.now();
+        gap *= 2;
+        noted = 0;
+        for (unsigned i = 0; i < SLEEPERS; i++) {
+            sleepers[i].number = (int)i;
+            sleepers[i].time = now + (SLEEPERS - i) * gap;
+            bide_spawn(&sleepers[i].spawned, context,
+                       bide_task_init(&sleepers[i].task, &sleeper_body));
+        }
+        assert_int_equal(bide_run_loop_wait(loop, bide_task_init(&waiter.task, &waiter_body)), 0);
+        assert_true(bide_platform.now() >= sleepers[0].time);
+        assert_int_equal(noted, SLEEPERS);
+    } while (!is_in_time);
+    for (int i = 0; i < SLEEPERS; i++)
+        assert_int_equal(order[i], SLEEPERS - 1 - i);
 }
 
 static void sleeps_end_in_the_order_of_their_times(void **state)
 {
-    enum { COUNT = 4 };
     static bide_run_loop loop;
-    static struct sleeper sleepers[COUNT];
-    struct waiter waiter = {.sleepers = sleepers, .count = COUNT};
     (void)state;
     bide_run_loop_init(&loop);
-    uint64_t begun = bide_platform.now();
-    spawn_sleepers(&loop.context, sleepers, COUNT);
-    assert_int_equal(bide_run_loop_wait(&loop, bide_task_init(&waiter.task, &waiter_body)), 0);
-    assert_true(bide_platform.now() - begun >= (uint64_t)COUNT * 2 * MILLISECOND);
-    assert_int_equal(noted, COUNT);
-    for (int i = 0; i < COUNT; i++)
-        assert_int_equal(order[i], COUNT - 1 - i);
+    sleep_in_order(&loop, &loop.context);
     bide_run_loop_destroy(&loop);
 }
 
 static void a_strand_runs_and_sleeps_on_a_loop(void **state)
 {
-    enum { COUNT = 3 };
     static bide_run_loop loop;
     static bide_strand strand;
-    static struct sleeper sleepers[COUNT];
-    struct waiter waiter = {.sleepers = sleepers, .count = COUNT};
     (void)state;
     bide_run_loop_init(&loop);
     bide_strand_init(&strand, &loop.scheduler);
-    spawn_sleepers(&strand.context, sleepers, COUNT);
-    assert_int_equal(bide_run_loop_wait(&loop, bide_task_init(&waiter.task, &waiter_body)), 0);
-    assert_int_equal(noted, COUNT);
-    for (int i = 0; i < COUNT; i++)
-        assert_int_equal(order[i], COUNT - 1 - i);
+    sleep_in_order(&loop, &strand.context);
     bide_strand_destroy(&strand);
     bide_run_loop_destroy(&loop);
 }

@@ -26,7 +26,7 @@ matrix='clang-19 libclang-rt-19-dev lld llvm gcovr
     gcc-arm-none-eabi qemu-system-arm
     clang-tidy cppcheck cmake mandoc python3-markdown python3-pygments man-db abigail-tools fiu-utils csmith libcsmith-dev gcc-12-source|gcc-*-source
     chromium fonts-dejavu-core python3-websockets
-    wasi-libc libclang-rt-14-dev-wasm32 nodejs'
+    wasi-libc libclang-rt-14-dev-wasm32 nodejs gcc-mingw-w64-x86-64-win32 wine64 wine'
 bench="$demo g++ clang libdisruptor-java default-jdk-headless golang-go"
 # A newer clang++ than Debian 12's default, for the peers in C++20.
 newer='clang-19'

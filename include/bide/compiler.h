@@ -5,6 +5,12 @@
 #ifndef BIDE_COMPILER_H
 #define BIDE_COMPILER_H
 
+#if defined _MSC_VER && !defined __GNUC__ && !defined __clang__ && !defined __cplusplus
+#error "bide: MSVC's C mode is not supported: use clang or mingw-w64"
+#endif
+#if defined _WIN32 && !defined _WIN64
+#error "bide: Windows of 32 bits is not supported"
+#endif
 #if !defined __cplusplus && (!defined __STDC_VERSION__ || __STDC_VERSION__ < 199901L)
 #error "bide needs C11: compile with -std=c11 or -std=gnu11"
 #endif

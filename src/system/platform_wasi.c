@@ -1,16 +1,14 @@
 /*
- * The platform table for WebAssembly under WASI, which has one thread: clocks and sleeps, and the parts that need a process
- * or descriptors, which are not there.
+ * The platform table for WebAssembly under WASI, which has one thread: clocks and sleeps. (absent.c
+ * has what is not there.)
  *
- * 1. While a thread sleeps no other one changes the word. So a sleep ends when its deadline comes, and one without a
- *    deadline never: that is misuse, which is reported.
+ * 1. While a thread sleeps no other one changes the word. So a sleep ends when its deadline comes,
+ *    and one without a deadline never: that is misuse, which is reported.
  */
 #define _GNU_SOURCE
 #include "bide/errors.h"
 #include "bide/platform.h"
 
-#include "descriptors.h"
-#include "fork.h"
 #include "processors.h"
 
 #include <errno.h>
@@ -62,38 +60,4 @@ const bide_platform_table bide_platform = {wasi_wait,  wasi_wake,   wasi_now,
 unsigned bide_processors_(void)
 {
     return 1;
-}
-
-/* ---- There are no forks ---- */
-
-uint32_t bide_generation_;
-
-void bide_delay_forks_(void)
-{
-}
-
-void bide_allow_forks_(void)
-{
-}
-
-/* ---- There is no descriptor that a thread could make readable ---- */
-
-int bide_descriptor_take_(void)
-{
-    return -ENOSYS;
-}
-
-void bide_descriptor_give_(int fd)
-{
-    (void)fd;
-}
-
-void bide_descriptor_raise_(int fd)
-{
-    (void)fd;
-}
-
-void bide_descriptor_lower_(int fd)
-{
-    (void)fd;
 }

@@ -1,6 +1,6 @@
 /*
  * Calls that some POSIX systems lack, or have under other names: macOS, FreeBSD. On Linux each function is the
- * call itself.
+ * call itself. On Windows there is the number of a thread alone.
  *
  * Without accept4, pipe2 and SOCK_CLOEXEC a descriptor is made close-on-exec by a second call. A process that
  * another thread forks and executes between the two has the descriptor open.
@@ -9,6 +9,17 @@
 #define BIDE_SYSTEM_PORTABLE_H
 
 #include "bide/compiler.h"
+
+#ifdef _WIN32
+
+#include "pthreads.h"
+
+BIDE_INLINE int portable_thread_number(void)
+{
+    return (int)pthread_self().number;
+}
+
+#else
 
 #include <errno.h>
 #include <fcntl.h>
@@ -202,9 +213,10 @@ BIDE_INLINE int portable_random(void *bytes, size_t size)
 }
 
 /*
- * Takes a pending signal of the set, which is blocked, without waiting. Its number; or -1: none. (macOS has no such call: if
- * a signal to the process is pending, and another thread takes it in between, this waits for the next one. The library asks
- * for signals that are sent to the calling thread alone, which no other thread takes.)
+ * Takes a pending signal of the set, which is blocked, without waiting. Its number; or -1: none.
+ * (macOS has no such call: if a signal to the process is pending, and another thread takes it in
+ * between, this waits for the next one. The library asks for signals that are sent to the calling
+ * thread alone, which no other thread takes.)
  */
 BIDE_INLINE int portable_take_pending(const sigset_t *set)
 {
@@ -253,5 +265,7 @@ BIDE_INLINE const char *portable_program_name(void)
     return getprogname();
 #endif
 }
+
+#endif
 
 #endif

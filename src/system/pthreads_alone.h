@@ -1,4 +1,7 @@
-/* What the library uses of pthread.h, for systems with one thread. A wait of a condition would never end: misuse. */
+/*
+ * What the library uses of pthread.h, for systems with one thread. A wait of a condition would
+ * never end: misuse.
+ */
 #ifndef BIDE_SYSTEM_PTHREADS_ALONE_H
 #define BIDE_SYSTEM_PTHREADS_ALONE_H
 

@@ -5,7 +5,7 @@
 #ifndef BIDE_SYSTEM_THREADS_H
 #define BIDE_SYSTEM_THREADS_H
 
-#include <pthread.h>
+#include "pthreads.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -1,4 +1,7 @@
-/* The functions of the board (board.h) on a system with a C library, whose platform table is the library's own. */
+/*
+ * The functions of the board (board.h) on a system with a C library, whose platform table is the
+ * library's own.
+ */
 #include "board.h"
 
 #include <stdio.h>

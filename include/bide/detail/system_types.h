@@ -1,6 +1,7 @@
 /*
- * Locks, conditions and threads of the system, as the structs of public headers hold them. POSIX: those of pthread.h.
- * Windows: what an SRWLOCK, a CONDITION_VARIABLE and a thread are, without windows.h. WASI has one thread. Not for programs.
+ * Locks, conditions and threads of the system, as the structs of public headers hold them. POSIX:
+ * those of pthread.h. Windows: what an SRWLOCK, a CONDITION_VARIABLE and a thread are, without
+ * windows.h. WASI has one thread. Not for programs.
  */
 #ifndef BIDE_DETAIL_SYSTEM_TYPES_H
 #define BIDE_DETAIL_SYSTEM_TYPES_H

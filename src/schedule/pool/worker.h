@@ -27,7 +27,7 @@
 #include "bide/extend/timer.h"
 #include "bide/thread_pool.h"
 
-#include <pthread.h>
+#include "../../system/pthreads.h"
 
 typedef struct bide_pool_worker bide_pool_worker;
 

@@ -40,7 +40,7 @@ void bide_report_leaked_waiters_(const bide_scheduler *scheduler, const bide_tim
                                  unsigned line)
 {
     const bide_root *root = bide_roots_find_(scheduler);
-    if (timers->first != NULL)
+    if (timers != NULL && timers->first != NULL)
         report_leaked_timer(timer_left, bide_container_of(timers->first, bide_timer, awaiter));
     if (root != NULL)
         report_leaked_task(task_left, root, file, line);

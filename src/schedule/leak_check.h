@@ -5,7 +5,7 @@
 #include "bide/extend/timer.h"
 
 /*
- * Reports misuse if a timer of the scheduler is set, or a coroutine that was started on it has not
+ * Reports misuse if a timer of the scheduler is set, in `timers` (NULL: none is), or a coroutine that was started on it has not
  * ended: either would use the scheduler later. The report names the coroutine and its place; or the
  * operation, if it is none, and the caller's `file` and `line`. Called
  * when the scheduler is destroyed, by a thread that sees what its coroutines did, while none runs.

@@ -91,7 +91,7 @@ static void pool_init_worker(bide_thread_pool *pool, unsigned index)
     worker->looked = 0;
     bide_pool_forget_pace_(worker);
     worker->lifo_polls = 0;
-    worker->keeps_time = false;
+    bide_atomic_init(&worker->keeps_time, 0);
     worker->is_searching = false;
     worker->halts = false;
     worker->regions = 0;
@@ -127,11 +127,13 @@ static bide_thread_pool *thread_pool_allocate(unsigned threads, unsigned spares)
 {
     enum { ALIGNMENT = _Alignof(bide_pool_worker) };
     BIDE_STATIC_ASSERT(sizeof(bide_thread_pool) % ALIGNMENT == 0 &&
-                           sizeof(bide_pool_worker) % ALIGNMENT == 0,
-                       "the workers are behind the pool in memory");
+                           sizeof(bide_pool_worker) % ALIGNMENT == 0 &&
+                           sizeof(bide_pool_wheel) % ALIGNMENT == 0,
+                       "the workers and the wheels are behind the pool in memory");
     unsigned places = threads + spares;
-    size_t size =
-        sizeof(bide_thread_pool) + places * (sizeof(bide_pool_worker) + sizeof(pthread_t));
+    unsigned wheels = places < BIDE_POOL_WHEELS_MAX_ ? places : (unsigned)BIDE_POOL_WHEELS_MAX_;
+    size_t size = sizeof(bide_thread_pool) + wheels * sizeof(bide_pool_wheel) +
+                  places * (sizeof(bide_pool_worker) + sizeof(pthread_t));
     void *memory = malloc(size + ALIGNMENT - 1);
     if (memory == NULL)
         return NULL;
@@ -140,7 +142,9 @@ static bide_thread_pool *thread_pool_allocate(unsigned threads, unsigned spares)
     pool->count = threads;
     pool->places = places;
     pool->workers = (bide_pool_worker *)(void *)(pool + 1);
-    pool->threads = (pthread_t *)(void *)(pool->workers + places);
+    pool->wheel_count = wheels;
+    pool->wheels = (bide_pool_wheel *)(void *)(pool->workers + places);
+    pool->threads = (pthread_t *)(void *)(pool->wheels + wheels);
     return pool;
 }
 
@@ -186,10 +190,7 @@ static void pool_init(bide_thread_pool *pool)
     bide_pool_init_blocked_(pool);
     bide_atomic_init(&pool->idle, 0);
     bide_atomic_init(&pool->watched, 0);
-    bide_atomic_init(&pool->has_timers, 0);
-    pthread_mutex_init(&pool->timers_lock, NULL);
-    bide_timers_init(&pool->timers);
-    pool->kept = BIDE_FOREVER;
+    bide_pool_init_wheels_(pool);
     bide_atomic_init(&pool->is_injected, 0);
     pthread_mutex_init(&pool->lock, NULL);
     pool->injected.first = NULL;
@@ -214,7 +215,6 @@ void bide_pool_free_(bide_thread_pool *pool)
 {
     bide_assert(pool->first_idle == NULL && pool->timekeeper == NULL);
     pthread_mutex_destroy(&pool->lock);
-    pthread_mutex_destroy(&pool->timers_lock);
     for (unsigned i = 0; i < pool->places; i++)
         bide_fork_task_free_stacks_(&pool->workers[i]);
     free(pool->memory);
@@ -293,7 +293,7 @@ void bide_thread_pool_destroy_in_(bide_thread_pool *pool, const char *function, 
 #endif
     bide_pool_end_(pool);
     bide_pool_join_(pool);
-    bide_report_leaked_waiters_(&pool->scheduler, &pool->timers,
+    bide_report_leaked_waiters_(&pool->scheduler, bide_pool_find_timers_(pool),
                                 "a thread pool is destroyed while a timer of it is set",
                                 "a thread pool is destroyed while a task of it waits", file, line);
     if (bide_atomic_load(&pool->halted, relaxed) != 0 && bide_pool_count_all_ready_(pool) != 0)

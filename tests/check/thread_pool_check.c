@@ -243,8 +243,75 @@ static void set_a_timer_and_another(void *p)
     bide_pool_end_(s->pool);
 }
 
-/* each of the two programs uses some of these */
+/* each of the programs uses some of these */
 #define MAYBE_UNUSED __attribute__((unused))
+
+/* By a worker that is busy until the timer is run: the other worker keeps the time. */
+static void set_a_timer_on_1(void *p)
+{
+    state *s = p;
+    bide_pool_enter_(&s->pool->workers[1]);
+    set_the_timer(s, &s->timer, 0, LATER);
+    await_word(&s->jobs[0].done, 1);
+    bide_pool_enter_(NULL);
+    bide_pool_end_(s->pool);
+}
+
+/* It is in the wheel of worker 1. */
+static void set_a_timer_on_1_and_clear_it(void *p)
+{
+    state *s = p;
+    bide_pool_enter_(&s->pool->workers[1]);
+    set_the_timer(s, &s->timer, 0, LATER);
+    bide_pool_enter_(NULL);
+    bide_check_assert(bide_pool_next_timer_(s->pool) == LATER);
+    bide_check_assert(bide_pool_clear_timer_(&s->pool->scheduler, &s->timer));
+    bide_check_assert(bide_pool_next_timer_(s->pool) == BIDE_FOREVER);
+}
+
+static void note_sleep(void *p, unsigned worker)
+{
+    state *s = p;
+    if (worker != 1)
+        return;
+    bide_atomic_store(&s->begun, 1, release);
+    bide_platform.wake(&s->begun, 1);
+}
+
+MAYBE_UNUSED static void two_workers_of_which_1_sleeps_first(void *p)
+{
+    state *s = p;
+    set_up(s, 2);
+    s->pool->hooks.before_sleep = note_sleep;
+    s->pool->hooks.argument = s;
+}
+
+MAYBE_UNUSED static void work_0_after_1(void *p)
+{
+    await_word(&((state *)p)->begun, 1);
+    work_0(p);
+}
+
+/*
+ * Worker 1 keeps the time of a timer, runs it (or the other does), and is busy until its next timer is run, which is as late. The other
+ * worker may have fallen asleep while the time was kept.
+ */
+MAYBE_UNUSED static void keep_the_time_and_set_a_timer_on_1(void *p)
+{
+    state *s = p;
+    bide_pool_worker *worker = &s->pool->workers[1];
+    bide_pool_enter_(worker);
+    set_the_timer(s, &s->timer, 0, LATER);
+    bide_check_assert(bide_pool_sleep_(worker));
+    bide_pool_run_one_(worker, 2);
+    bide_pool_found_(worker);
+    await_word(&s->jobs[0].done, 1);
+    set_the_timer(s, &s->later, 1, LATER);
+    await_word(&s->jobs[1].done, 1);
+    bide_pool_enter_(NULL);
+    bide_pool_end_(s->pool);
+}
+
 #define SCENARIO(variable, text, before, ...)     \
     MAYBE_UNUSED                                  \
     static const bide_check_scenario variable = { \
@@ -274,6 +341,23 @@ SCENARIO(timed_again, "a_timer_after_one_that_was_cleared_is_kept", two_workers,
          set_a_timer_and_another, work_1);
 SCENARIO(timed_by_one, "one_of_two_workers_keeps_the_time", two_workers, set_a_timer, work_0,
          work_1);
+
+SCENARIO(timed_elsewhere, "a_timer_of_a_busy_worker_is_kept_by_another", two_workers,
+         set_a_timer_on_1, work_0);
+
+SCENARIO(cleared, "a_timer_is_cleared_in_the_wheel_that_it_is_in", two_workers,
+         set_a_timer_on_1_and_clear_it);
+
+MAYBE_UNUSED static const bide_check_scenario timed_after = {
+    .name = "a_timer_after_one_that_its_worker_has_kept_is_kept_by_another",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = two_workers_of_which_1_sleeps_first,
+    .threads = {keep_the_time_and_set_a_timer_on_1, work_0_after_1},
+    .finish = finish,
+    .never_spurious = true,
+    .preemptions = 2,
+};
 
 MAYBE_UNUSED static const bide_check_scenario stolen_to_meet = {
     .name = "what_a_thief_leaves_has_another_worker",
@@ -638,20 +722,27 @@ int main(int argc, char **argv)
 {
 #if MANY /* too many executions to explore all of them: a program of its own */
     static const bide_check_scenario *const all[] = {
-        &both, &posted_to_two, &posted_to_meet, &pushed_to_meet, &timed_by_one, &timed_again, NULL};
+        &both,         &posted_to_two, &posted_to_meet, &pushed_to_meet,
+        &timed_by_one, &timed_again,   &timed_after,    NULL};
 #elif SPARE
-    static const bide_check_scenario *const all[] = {
-        &blocked, &blocked_at_end, &blocked_after_end, &blocked_again_after_end, &blocked_twice, &retired, NULL};
+    static const bide_check_scenario *const all[] = {&blocked,
+                                                     &blocked_at_end,
+                                                     &blocked_after_end,
+                                                     &blocked_again_after_end,
+                                                     &blocked_twice,
+                                                     &retired,
+                                                     NULL};
 #else
     static const bide_check_scenario *const all[] = {
-        &ended,       &posted,  &pushed, &handed_over, &stolen_to_meet, &timed, &created,
-        &set_outside, &crowded, &shut,   NULL};
+        &ended,       &posted,  &pushed, &handed_over,     &stolen_to_meet, &timed, &created,
+        &set_outside, &crowded, &shut,   &timed_elsewhere, &cleared,        NULL};
 #endif
 #if SPARE
     static const char *const files[] = {"spare.c", NULL};
 #else
-    static const char *const files[] = {"thread_pool.c", "worker.c", "search.c",  "parking.c",
-                                        "shutdown.c",    "worker.h", "threads.c", NULL};
+    static const char *const files[] = {"thread_pool.c", "worker.c",  "search.c",
+                                        "parking.c",     "timers.c",  "shutdown.c",
+                                        "worker.h",      "threads.c", NULL};
 #endif
     static const bide_check_reason reasons[] = {
         {"bide_pool_run_one_", "load", "&pool->deque_hooks", "relaxed",

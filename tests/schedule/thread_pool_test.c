@@ -702,9 +702,9 @@ static void a_timer_is_kept_while_the_timekeeper_is_busy(void **state)
 
 static uint64_t kept(bide_thread_pool *pool)
 {
-    pthread_mutex_lock(&pool->timers_lock);
-    uint64_t time = pool->kept;
-    pthread_mutex_unlock(&pool->timers_lock);
+    bide_short_lock_take_(&pool->wheels[0].lock);
+    uint64_t time = pool->wheels[0].kept;
+    bide_short_lock_free_(&pool->wheels[0].lock);
     return time;
 }
 
@@ -770,11 +770,11 @@ static void a_worker_that_was_woken_keeps_the_time_no_more(void **state)
         struct held held = {.has_begun = false};
         bide_spawned spawned;
         schedule_until(kept(pool) != BIDE_FOREVER);
-        pthread_mutex_lock(&pool->timers_lock);
+        bide_short_lock_take_(&pool->wheels[0].lock);
         bide_platform.wake(&pool->workers[0].parked, 1);
         for (int j = 0; j < i % 8; j++)
             sched_yield();
-        pthread_mutex_unlock(&pool->timers_lock);
+        bide_short_lock_free_(&pool->wheels[0].lock);
         bide_spawn(&spawned, &context, bide_task_init(&held.task, &held_body));
         schedule_until(bide_atomic_load(&held.has_begun, acquire));
         assert_true(kept(pool) == BIDE_FOREVER);

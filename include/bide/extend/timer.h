@@ -36,7 +36,7 @@ BIDE_EXTERN_C_BEGIN
 struct bide_timer {
     bide_awaiter awaiter; /* what is posted when the time has come; its link is the next sibling */
     uint64_t time;        /* constant while it is set; BIDE_FOREVER never comes */
-    uint64_t number;      /* of its insertion */
+    uint64_t number;      /* of its insertion, which also says in which of a scheduler's structures */
     bide_awaiter *child;  /* the first of those that come after it; or a hint, which is odd */
     bide_awaiter **place; /* the pointer that leads here; NULL: set nowhere */
 };
@@ -49,6 +49,7 @@ struct bide_timer {
 BIDE_INLINE void bide_timer_init(bide_timer *timer, uint64_t time)
 {
     timer->time = time;
+    timer->number = 0;
     timer->place = NULL;
 }
 

@@ -1,5 +1,5 @@
 /*
- * The sleeping workers of a thread pool: the idle set, the timekeeper, and the pool's timers. The
+ * The sleeping workers of a thread pool: the idle set and the timekeeper. The
  * argument, and the numbers that comments refer to, are in worker.c.
  *
  * The idle set is a list under the pool's lock. A worker is in it exactly while its word `parked` has
@@ -45,17 +45,6 @@ static void idle_insert(bide_thread_pool *pool, bide_pool_worker *worker)
     (void)idle;
 }
 
-/* From here on nobody looks at the timers at `kept` (6). */
-static void dismiss_timekeeper(bide_thread_pool *pool)
-{
-    bide_pool_worker *timekeeper = pool->timekeeper;
-    pool->timekeeper = NULL;
-    pthread_mutex_lock(&pool->timers_lock);
-    timekeeper->keeps_time = false;
-    pool->kept = BIDE_FOREVER;
-    pthread_mutex_unlock(&pool->timers_lock);
-}
-
 /* The worker counts as searching from here on, and has to be woken. */
 static void idle_remove(bide_thread_pool *pool, bide_pool_worker *worker)
 {
@@ -65,8 +54,10 @@ static void idle_remove(bide_thread_pool *pool, bide_pool_worker *worker)
         place = &(*place)->next_idle;
     }
     *place = worker->next_idle;
-    if (pool->timekeeper == worker)
-        dismiss_timekeeper(pool);
+    if (pool->timekeeper == worker) {
+        pool->timekeeper = NULL;
+        bide_pool_dismiss_timekeeper_(worker);
+    }
     uint32_t idle = bide_atomic_fetch_add(
         &pool->idle, (uint32_t)BIDE_POOL_SEARCHES_ - BIDE_POOL_SLEEPS_, relaxed);
     bide_assert(bide_pool_sleeping_(idle) != 0);
@@ -93,8 +84,7 @@ bide_pool_worker *bide_pool_pop_sleeper_(bide_thread_pool *pool)
                                                                              : NULL;
 }
 
-/* Makes the timekeeper check the timers and slots again; if there is none, appoints one. */
-static bide_pool_worker *kick_timekeeper(bide_thread_pool *pool)
+bide_pool_worker *bide_pool_kick_timekeeper_(bide_thread_pool *pool)
 {
     bide_pool_worker *timekeeper = pool->timekeeper;
     if (timekeeper == NULL)
@@ -119,87 +109,9 @@ BIDE_COLD void bide_pool_request_watch_(bide_thread_pool *pool)
     pthread_mutex_lock(&pool->lock);
     if (bide_atomic_load(&pool->watched, relaxed) == 0 && pool->first_idle != NULL) {
         bide_atomic_store(&pool->watched, 1, relaxed);
-        worker = kick_timekeeper(pool);
+        worker = bide_pool_kick_timekeeper_(pool);
     }
     bide_pool_unlock_and_wake_(pool, worker);
-}
-
-/* ---- Timers ---- */
-
-uint64_t bide_pool_next_timer_(bide_thread_pool *pool)
-{
-    pthread_mutex_lock(&pool->timers_lock);
-    uint64_t next = bide_timers_next(&pool->timers);
-    pthread_mutex_unlock(&pool->timers_lock);
-    return next;
-}
-
-/* Under the lock of the timers. */
-static void note_timers(bide_thread_pool *pool)
-{
-    uint32_t has = bide_timers_next(&pool->timers) != BIDE_FOREVER;
-    if (bide_atomic_load(&pool->has_timers, relaxed) != has)
-        bide_atomic_store(&pool->has_timers, has, relaxed);
-}
-
-int bide_pool_set_timer_(bide_scheduler *scheduler, bide_timer *timer)
-{
-    bide_thread_pool *pool = bide_container_of(scheduler, bide_thread_pool, scheduler);
-    bide_pool_worker *woken = NULL;
-    pthread_mutex_lock(&pool->timers_lock);
-    bool is_kept = timer->time >= pool->kept; /* (once it is inserted it may be posted) */
-    bool is_earliest = bide_timers_insert(&pool->timers, timer);
-    note_timers(pool);
-    pthread_mutex_unlock(&pool->timers_lock);
-    if (!is_earliest || is_kept)
-        return 0;
-    pthread_mutex_lock(&pool->lock); /* 6 */
-    woken = kick_timekeeper(pool);
-    bide_pool_unlock_and_wake_(pool, woken);
-    return 0;
-}
-
-bool bide_pool_clear_timer_(bide_scheduler *scheduler, bide_timer *timer)
-{
-    bide_thread_pool *pool = bide_container_of(scheduler, bide_thread_pool, scheduler);
-    pthread_mutex_lock(&pool->timers_lock);
-    bool cleared = bide_timers_remove(&pool->timers, timer);
-    note_timers(pool);
-    pthread_mutex_unlock(&pool->timers_lock);
-    return cleared;
-}
-
-static bide_awaiter_chain take_due_timers(bide_thread_pool *pool, uint64_t now)
-{
-    bide_awaiter_chain due = {NULL, NULL};
-    pthread_mutex_lock(&pool->timers_lock);
-    bide_timers_take_due(&pool->timers, now, &due);
-    note_timers(pool);
-    pthread_mutex_unlock(&pool->timers_lock);
-    return due;
-}
-
-static void push_due_timers(bide_pool_worker *worker, bide_awaiter *first, bide_awaiter *last)
-{
-    bide_pool_push_(worker, first, last);
-    worker->due_end = bide_run_queue_end_(&worker->queue);
-}
-
-bool bide_pool_push_due_timers_(bide_pool_worker *worker, uint64_t now)
-{
-    bide_awaiter_chain due = take_due_timers(worker->pool, now);
-    if (due.first != NULL)
-        push_due_timers(worker, due.first, due.last);
-    return due.first != NULL;
-}
-
-bide_awaiter *bide_pool_take_due_timers_(bide_pool_worker *worker, uint64_t now)
-{
-    bide_awaiter_chain due = take_due_timers(worker->pool, now);
-    bide_awaiter *first = due.first;
-    if (first != due.last)
-        push_due_timers(worker, first->link, due.last);
-    return first;
 }
 
 /* ---- The timekeeper ---- */
@@ -217,11 +129,7 @@ static bool is_any_slot_filled(bide_thread_pool *pool)
 static uint64_t timekeeper_deadline(bide_pool_worker *worker)
 {
     bide_thread_pool *pool = worker->pool;
-    pthread_mutex_lock(&pool->timers_lock);
-    uint64_t deadline = bide_timers_next(&pool->timers);
-    if (worker->keeps_time) /* (or `kept` would stay, and nobody look at it) */
-        pool->kept = deadline;
-    pthread_mutex_unlock(&pool->timers_lock);
+    uint64_t deadline = bide_pool_keep_timers_(worker);
     if (bide_atomic_load(&pool->watched, relaxed) != 0) {
         uint64_t next_watch = bide_platform.now() + BIDE_POOL_WATCH_;
         if (next_watch < deadline)
@@ -281,8 +189,7 @@ static bool timekeeper_watch_slots(bide_pool_worker *timekeeper)
 static bool timekeeper_work(bide_pool_worker *timekeeper, uint64_t deadline)
 {
     bide_thread_pool *pool = timekeeper->pool;
-    if (bide_atomic_load(&pool->has_timers, relaxed) != 0 &&
-        bide_pool_next_timer_(pool) <= deadline) {
+    if (deadline != BIDE_FOREVER && bide_pool_next_timer_(pool) <= deadline) {
         leave_idle_set(timekeeper);
         bide_pool_push_due_timers_(timekeeper, deadline);
         return true;
@@ -312,7 +219,7 @@ static void sleep_in_driver(bide_pool_worker *worker, bool is_timekeeper)
 static void sleep_on_word(bide_pool_worker *worker, bool is_timekeeper)
 {
     for (;;) {
-        /* acquire: 5; partner is the release in kick_timekeeper: it sees `watched` */
+        /* acquire: 5; partner is the release of the kick: it sees `watched` */
         uint32_t parked = bide_atomic_load(&worker->parked, acquire);
         if ((parked & WORKER_PARKED) == 0)
             return;
@@ -340,7 +247,7 @@ bool bide_pool_sleep_(bide_pool_worker *worker)
     bool is_timekeeper = pool->timekeeper == NULL;
     if (is_timekeeper) {
         pool->timekeeper = worker;
-        worker->keeps_time = true;
+        bide_atomic_store(&worker->keeps_time, 1, relaxed);
     }
     idle_insert(pool, worker);
     pthread_mutex_unlock(&pool->lock);

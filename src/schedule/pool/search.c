@@ -91,12 +91,8 @@ static uint32_t pool_blocked_changes(bide_blocked_pool_ *functions)
 
 static bool pool_has_due_timer(bide_thread_pool *pool)
 {
-    if (bide_atomic_load(&pool->has_timers, relaxed) == 0)
-        return false;
-    pthread_mutex_lock(&pool->timers_lock);
-    bool is_due = bide_timers_next(&pool->timers) <= bide_platform.now();
-    pthread_mutex_unlock(&pool->timers_lock);
-    return is_due;
+    uint64_t next = bide_pool_next_timer_(pool);
+    return next != BIDE_FOREVER && next <= bide_platform.now();
 }
 
 /* (All accesses are relaxed: nothing is concluded from one look, and a worker that waits for a period
@@ -162,7 +158,7 @@ BIDE_COLD void bide_pool_stop_searching_(bide_pool_worker *worker)
     bide_pool_worker *woken = NULL;
     pthread_mutex_lock(&pool->lock);
     bool needs_timekeeper =
-        pool->timekeeper == NULL && (bide_atomic_load(&pool->has_timers, relaxed) != 0 ||
+        pool->timekeeper == NULL && (bide_pool_next_timer_(pool) != BIDE_FOREVER ||
                                      bide_atomic_load(&pool->watched, relaxed) != 0);
     if (has_work || pool->injected.first != NULL || needs_timekeeper)
         woken = bide_pool_pop_sleeper_(pool);
@@ -193,9 +189,7 @@ bool bide_pool_search_(bide_pool_worker *worker)
     bide_thread_pool *pool = worker->pool;
     if (!start_searching(worker))
         return false;
-    uint64_t deadline = BIDE_FOREVER;
-    if (bide_atomic_load(&pool->has_timers, relaxed) != 0)
-        deadline = bide_pool_next_timer_(pool);
+    uint64_t deadline = bide_pool_next_timer_(pool);
     uint32_t polls =
         bide_spin_pace_looks_(&worker->pace, BIDE_POOL_SPINS_MIN_, BIDE_POOL_SPINS_MAX_);
     bool adapts = pool->driver == NULL;

@@ -19,8 +19,8 @@
  *        ^                                |
  *        +-------------found--------------+
  *
- * This file has the running worker, search.c the searching one, parking.c the sleeping one and the
- * pool's timers.
+ * This file has the running worker, search.c the searching one, parking.c the sleeping one, and timers.c
+ * the pool's timers.
  *
  * `idle` counts the searching and the sleeping workers, in one word. A thread that makes work
  * wakes a sleeper, which then searches, unless some worker searches already. The number of sleepers
@@ -54,22 +54,9 @@
  *    watching, and each worker that falls asleep, passes a heavy fence and checks the slots. So one
  *    of the two sees the other.
  *
- * Timers have a lock of their own. At most one sleeping worker is the timekeeper: it sleeps until the
- * earliest timer is due.
+ * At most one sleeping worker is the timekeeper: it sleeps until the earliest timer is due.
  *
- * 6. No timer is missed. `kept`, under the lock of the timers, is the time at which the timekeeper looks at
- *    them next, or a later one; BIDE_FOREVER if it does not, or if there is none.
- *    - A thread that sets the earliest timer, for a time before `kept`, has inserted it, and set `has_timers`,
- *      before it takes the pool's lock and looks for a timekeeper. If there is one, the thread kicks it; it
- *      looks at the timers before it sleeps again. If there is none and some worker sleeps, the thread wakes
- *      it, or a worker searches. That worker falls asleep as the timekeeper, later under the lock; or it finds
- *      something to run, sees `has_timers` under the lock, and wakes another. If none sleeps, the workers'
- *      maintenance checks the timers.
- *    - A thread that sets a timer for `kept` or a later time does nothing more. Either the timekeeper looks at
- *      the timers at `kept`, or it leaves the idle set before. Then `kept` is set to BIDE_FOREVER first, so it
- *      sees `has_timers`; it is the worker of the last sentences but one. A worker that has left, and that has
- *      not yet noticed, sets `kept` no more (`keeps_time`).
- *    So a deadline that is set and cleared again and again kicks the timekeeper once a deadline, not each time.
+ * 6. No timer is missed: see timers.c.
  * 7. A post from outside may be what kept the pool alive: the posted coroutine may run at once and
  *    cause the pool's destruction. So after it has released the lock, the poster uses nothing of the
  *    pool but the address that a worker sleeps on. A driver's `wake` uses more, and is called under
@@ -82,8 +69,9 @@
  *      (k + 1) L turns of any one worker. Only the order of the injections counts: later ones go behind it.
  *      If none that was injected is in the ring, the look runs the oldest at once. So with k = 0 it runs
  *      within L turns then, however many others are in the ring.
- *    - A due timer: a look moves all timers that are due to the ring. If that is full, or no timer is in it,
- *      the look runs the first at once; those that find no room are injected.
+ *    - A due timer: a look of the worker that has set it moves all timers that are due to the ring, and so does
+ *      each worker's first look after BIDE_LOOK_TIME_ / 4. If the ring is full, or no timer is in it, the look runs
+ *      the first at once; those that find no room are injected.
  *    - In a ring: at most BIDE_RUN_QUEUE_SIZE_ - 1 are before it. For each of these at most LIFO_POLLS
  *      run from the slot, and in L turns at most two by a look. If a coroutine is woken while the ring is
  *      full, the older half of the ring is injected with it, and counts as such from then on: so the
@@ -323,9 +311,11 @@ static BIDE_NOINLINE bide_awaiter *worker_maintenance(bide_pool_worker *worker)
     bide_awaiter *due = NULL;
     uint64_t now = bide_platform.now();
     worker->halts = bide_atomic_load(&pool->halted, relaxed) != 0 || bide_pool_is_spared_(worker);
-    if (worker_keep_pace(worker, now) && pool->driver != NULL)
+    bool looks_far = worker_keep_pace(worker, now);
+    if (looks_far && pool->driver != NULL)
         pool->driver->look(pool->driver, worker->index);
-    if (bide_atomic_load(&pool->has_timers, relaxed) != 0 && now >= bide_pool_next_timer_(pool)) {
+    uint64_t next = looks_far ? bide_pool_next_timer_(pool) : bide_pool_own_timer_(worker);
+    if (next <= now) {
         if (worker_runs_at_once(worker, worker->due_end))
             due = bide_pool_take_due_timers_(worker, now);
         else

@@ -21,6 +21,7 @@
 #include "../registry.h"
 #include "../spin_pace.h"
 #include "../../coroutine/blocked_thread.h"
+#include "../../coroutine/short_lock.h"
 
 #include "bide/detail/join_deque.h"
 #include "bide/extend/fence.h"
@@ -88,6 +89,7 @@ struct bide_pool_worker {
 
     /* The owner's alone. */
     bide_thread_pool *pool;         /* constant */
+    struct bide_pool_wheel *wheel;  /* constant: where it sets timers */
     unsigned index;                 /* constant: in bide_thread_pool.workers */
     unsigned processor;             /* constant: pinned to it, if workers are placed */
     bide_atomic(int) thread;        /* the system's number, for the monitor; 0: not started */
@@ -114,8 +116,8 @@ struct bide_pool_worker {
     /* Under the pool's lock. */
     bide_pool_worker *next_idle;
 
-    /* It is the timekeeper. Set by the worker itself, under the pool's lock; cleared under that and the timers'. */
-    bool keeps_time;
+    /* 1: it is the timekeeper. Under the pool's lock; the worker reads it under that of each wheel (timers.c, 2). */
+    bide_atomic(uint32_t) keeps_time;
 
     /* Statistics; writer: the owner, relaxed. */
     bide_atomic(size_t) steals;
@@ -127,6 +129,20 @@ struct bide_pool_worker {
      * it beside the next one. */
     bide_atomic(size_t) seen_turns;
 };
+
+/* Wheels of a pool, at most: the timekeeper looks at all of them. */
+enum { BIDE_POOL_WHEELS_BITS_ = 4, BIDE_POOL_WHEELS_MAX_ = 1 << BIDE_POOL_WHEELS_BITS_ };
+
+/* The timers that one worker has set, or some workers if there are many (timers.c). */
+typedef struct bide_pool_wheel {
+    /* When the earliest comes; a hint to threads without the lock. Written under it. */
+    BIDE_ALIGNAS(128) bide_atomic(uint64_t) next;
+
+    /* Under the lock. */
+    bide_short_lock_ lock;
+    uint64_t kept; /* when the timekeeper looks at them next, or later; BIDE_FOREVER: it does not */
+    bide_timers timers;
+} bide_pool_wheel;
 
 struct bide_thread_pool {
     bide_scheduler scheduler;
@@ -167,12 +183,9 @@ struct bide_thread_pool {
     BIDE_ALIGNAS(128) bide_atomic(uint32_t) idle;
     bide_atomic(uint32_t) watched; /* 1: the timekeeper watches the slots */
 
-    /* Timers. `has_timers` is a hint to threads without their lock. */
-    bide_atomic(uint32_t) has_timers;
-    pthread_mutex_t timers_lock;
-    bide_timers timers;
-    uint64_t
-        kept; /* when the timekeeper looks at them next, or earlier; BIDE_FOREVER: it does not */
+    /* Timers (timers.c). Constant. */
+    unsigned wheel_count;
+    bide_pool_wheel *wheels;
 
     /* Coroutines that were posted from outside, or that rings had no room for. */
     BIDE_ALIGNAS(128) bide_atomic(uint32_t) is_injected; /* a hint to threads without the lock */
@@ -345,18 +358,11 @@ bide_pool_worker *bide_pool_pop_sleeper_(bide_thread_pool *pool);
 /* A slot is filled, and nobody watches. */
 void bide_pool_request_watch_(bide_thread_pool *pool);
 
-/* The due time of the earliest timer, or BIDE_FOREVER. */
-uint64_t bide_pool_next_timer_(bide_thread_pool *pool);
-
-/* Pushes the coroutines whose timers are due at `now`. False: there were none. */
-bool bide_pool_push_due_timers_(bide_pool_worker *worker, uint64_t now);
-
-/* The same, but returns the first of them instead, for the worker to run it. NULL: there were none. */
-bide_awaiter *bide_pool_take_due_timers_(bide_pool_worker *worker, uint64_t now);
-
-/* The scheduler's functions. */
-int bide_pool_set_timer_(bide_scheduler *scheduler, bide_timer *timer);
-bool bide_pool_clear_timer_(bide_scheduler *scheduler, bide_timer *timer);
+/*
+ * Makes the timekeeper look at the timers and slots again; if there is none, appoints one. Returns the worker to
+ * be woken, or NULL. Under the lock.
+ */
+bide_pool_worker *bide_pool_kick_timekeeper_(bide_thread_pool *pool);
 
 /* Sleeps until woken. False: the pool ends, and there is nothing left to run. */
 bool bide_pool_sleep_(bide_pool_worker *worker);
@@ -366,6 +372,39 @@ void bide_pool_end_(bide_thread_pool *pool);
 
 /* The same at once, whatever they have. Under the lock. */
 void bide_pool_end_all_(bide_thread_pool *pool);
+
+/* ---- timers.c ---- */
+
+/* Makes the wheels, for which there is memory. Before the pool is shared. */
+void bide_pool_init_wheels_(bide_thread_pool *pool);
+
+/* When the earliest timer of the pool comes, or BIDE_FOREVER. A hint while threads set and clear timers. */
+uint64_t bide_pool_next_timer_(bide_thread_pool *pool);
+
+/* The same of the timers that the worker has set. */
+BIDE_INLINE uint64_t bide_pool_own_timer_(const bide_pool_worker *worker)
+{
+    return bide_atomic_load(&worker->wheel->next, relaxed);
+}
+
+/* Pushes the coroutines whose timers are due at `now`. False: there were none. */
+bool bide_pool_push_due_timers_(bide_pool_worker *worker, uint64_t now);
+
+/* The same, but returns the first of them instead, for the worker to run it. NULL: there were none. */
+bide_awaiter *bide_pool_take_due_timers_(bide_pool_worker *worker, uint64_t now);
+
+/* Until when the timekeeper may sleep: it notes that in all wheels, unless it was dismissed meanwhile. */
+uint64_t bide_pool_keep_timers_(bide_pool_worker *timekeeper);
+
+/* From here on nobody looks at the timers at the time that the timekeeper has noted. Under the pool's lock. */
+void bide_pool_dismiss_timekeeper_(bide_pool_worker *timekeeper);
+
+/* A wheel that has a timer; NULL: none is set. While no thread uses the pool. */
+const bide_timers *bide_pool_find_timers_(bide_thread_pool *pool);
+
+/* The scheduler's functions. */
+int bide_pool_set_timer_(bide_scheduler *scheduler, bide_timer *timer);
+bool bide_pool_clear_timer_(bide_scheduler *scheduler, bide_timer *timer);
 
 /* ---- spare.c ---- */
 

@@ -734,8 +734,9 @@ int main(int argc, char **argv)
                                                      NULL};
 #else
     static const bide_check_scenario *const all[] = {
-        &ended,       &posted,  &pushed, &handed_over,     &stolen_to_meet, &timed, &created,
-        &set_outside, &crowded, &shut,   &timed_elsewhere, &cleared,        NULL};
+        &cleared,        &ended,           &posted,  &pushed,      &handed_over,
+        &stolen_to_meet, &timed,           &created, &set_outside, &crowded,
+        &shut,           &timed_elsewhere, NULL};
 #endif
 #if SPARE
     static const char *const files[] = {"spare.c", NULL};

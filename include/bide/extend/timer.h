@@ -36,7 +36,7 @@ BIDE_EXTERN_C_BEGIN
 struct bide_timer {
     bide_awaiter awaiter; /* what is posted when the time has come; its link is the next sibling */
     uint64_t time;        /* constant while it is set; BIDE_FOREVER never comes */
-    uint64_t number;      /* of its insertion, which also says in which of a scheduler's structures */
+    uint64_t number;      /* of its insertion, and of the wheel if there are several */
     bide_awaiter *child;  /* the first of those that come after it; or a hint, which is odd */
     bide_awaiter **place; /* the pointer that leads here; NULL: set nowhere */
 };

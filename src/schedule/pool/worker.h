@@ -131,7 +131,7 @@ struct bide_pool_worker {
 };
 
 /* Wheels of a pool, at most: the timekeeper looks at all of them. */
-enum { BIDE_POOL_WHEELS_BITS_ = 4, BIDE_POOL_WHEELS_MAX_ = 1 << BIDE_POOL_WHEELS_BITS_ };
+enum { BIDE_POOL_WHEELS_BITS_ = 2, BIDE_POOL_WHEELS_MAX_ = 1 << BIDE_POOL_WHEELS_BITS_ };
 
 /* The timers that one worker has set, or some workers if there are many (timers.c). */
 typedef struct bide_pool_wheel {

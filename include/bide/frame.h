@@ -355,7 +355,8 @@ struct bide_scheduler {
     /*
      * Takes a timer (timer.h) that is not set and whose awaiter has its frame: when its time has
      * come, never before, the awaiter is posted here, once, as an operation that has ended. Timers
-     * of one time in the order in which they were set. Returns 0 or a negative errno; from the
+     * of one time in the order in which they were set; those of a thread pool only if one worker has
+     * set them. Returns 0 or a negative errno; from the
      * moment when it may end elsewhere nothing of the timer is touched. Any thread; the scheduler
      * stays until it has returned. NULL: this scheduler has no timers.
      */

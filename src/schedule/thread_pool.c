@@ -126,10 +126,10 @@ static void pool_init_scheduler(bide_scheduler *scheduler, bool may_spin)
 static bide_thread_pool *thread_pool_allocate(unsigned threads, unsigned spares)
 {
     enum { ALIGNMENT = _Alignof(bide_pool_worker) };
-    BIDE_STATIC_ASSERT(sizeof(bide_thread_pool) % ALIGNMENT == 0 &&
-                           sizeof(bide_pool_worker) % ALIGNMENT == 0 &&
-                           sizeof(bide_pool_wheel) % ALIGNMENT == 0,
-                       "the workers and the wheels are behind the pool in memory");
+    BIDE_STATIC_ASSERT(
+        sizeof(bide_thread_pool) % ALIGNMENT == 0 && sizeof(bide_pool_worker) % ALIGNMENT == 0 &&
+            sizeof(bide_pool_wheel) % ALIGNMENT == 0 && ALIGNMENT % _Alignof(bide_pool_wheel) == 0,
+        "the workers and the wheels are behind the pool in memory");
     unsigned places = threads + spares;
     unsigned wheels = places < BIDE_POOL_WHEELS_MAX_ ? places : (unsigned)BIDE_POOL_WHEELS_MAX_;
     size_t size = sizeof(bide_thread_pool) + wheels * sizeof(bide_pool_wheel) +
@@ -191,6 +191,7 @@ static void pool_init(bide_thread_pool *pool)
     bide_atomic_init(&pool->idle, 0);
     bide_atomic_init(&pool->watched, 0);
     bide_pool_init_wheels_(pool);
+    pthread_mutex_init(&pool->outside_lock, NULL);
     bide_atomic_init(&pool->is_injected, 0);
     pthread_mutex_init(&pool->lock, NULL);
     pool->injected.first = NULL;
@@ -215,6 +216,7 @@ void bide_pool_free_(bide_thread_pool *pool)
 {
     bide_assert(pool->first_idle == NULL && pool->timekeeper == NULL);
     pthread_mutex_destroy(&pool->lock);
+    pthread_mutex_destroy(&pool->outside_lock);
     for (unsigned i = 0; i < pool->places; i++)
         bide_fork_task_free_stacks_(&pool->workers[i]);
     free(pool->memory);
@@ -293,6 +295,7 @@ void bide_thread_pool_destroy_in_(bide_thread_pool *pool, const char *function, 
 #endif
     bide_pool_end_(pool);
     bide_pool_join_(pool);
+    bide_pool_await_outside_(pool);
     bide_report_leaked_waiters_(&pool->scheduler, bide_pool_find_timers_(pool),
                                 "a thread pool is destroyed while a timer of it is set",
                                 "a thread pool is destroyed while a task of it waits", file, line);

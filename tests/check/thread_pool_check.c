@@ -269,20 +269,22 @@ static void set_a_timer_on_1_and_clear_it(void *p)
     bide_check_assert(bide_pool_next_timer_(s->pool) == BIDE_FOREVER);
 }
 
-static void note_sleep(void *p, unsigned worker)
+/* Worker 1 falls asleep first, and looks at the timers only when worker 0 sleeps too. */
+static void sleep_in_turn(void *p, unsigned worker)
 {
     state *s = p;
-    if (worker != 1)
-        return;
-    bide_atomic_store(&s->begun, 1, release);
-    bide_platform.wake(&s->begun, 1);
+    bide_atomic(uint32_t) *own = worker == 1 ? &s->begun : &s->ended;
+    bide_atomic_store(own, 1, release);
+    bide_platform.wake(own, 1);
+    if (worker == 1)
+        await_word(&s->ended, 1);
 }
 
 MAYBE_UNUSED static void two_workers_of_which_1_sleeps_first(void *p)
 {
     state *s = p;
     set_up(s, 2);
-    s->pool->hooks.before_sleep = note_sleep;
+    s->pool->hooks.before_sleep = sleep_in_turn;
     s->pool->hooks.argument = s;
 }
 
@@ -293,8 +295,8 @@ MAYBE_UNUSED static void work_0_after_1(void *p)
 }
 
 /*
- * Worker 1 keeps the time of a timer, runs it (or the other does), and is busy until its next timer is run, which is as late. The other
- * worker may have fallen asleep while the time was kept.
+ * Worker 1 keeps the time of a timer while the other sleeps too. It runs the timer, and is busy until its next one is run,
+ * which is as late: the other has to keep the time of that.
  */
 MAYBE_UNUSED static void keep_the_time_and_set_a_timer_on_1(void *p)
 {
@@ -345,6 +347,17 @@ SCENARIO(timed_by_one, "one_of_two_workers_keeps_the_time", two_workers, set_a_t
 SCENARIO(timed_elsewhere, "a_timer_of_a_busy_worker_is_kept_by_another", two_workers,
          set_a_timer_on_1, work_0);
 
+MAYBE_UNUSED static const bide_check_scenario timed_in_the_first = {
+    .name = "a_timer_in_the_wheel_of_another_is_kept",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = two_workers,
+    .threads = {set_a_timer, work_1},
+    .finish = finish,
+    .never_spurious = true,
+    .max_executions = 1000,
+};
+
 SCENARIO(cleared, "a_timer_is_cleared_in_the_wheel_that_it_is_in", two_workers,
          set_a_timer_on_1_and_clear_it);
 
@@ -356,7 +369,7 @@ MAYBE_UNUSED static const bide_check_scenario timed_after = {
     .threads = {keep_the_time_and_set_a_timer_on_1, work_0_after_1},
     .finish = finish,
     .never_spurious = true,
-    .preemptions = 2,
+    .max_executions = 1000, /* (the first are those that matter) */
 };
 
 MAYBE_UNUSED static const bide_check_scenario stolen_to_meet = {
@@ -468,6 +481,46 @@ MAYBE_UNUSED static const bide_check_scenario set_outside = {
     .cxx20_release_sequences = true,
     .threads = {begin_outside_and_wait},
     .never_spurious = true,
+};
+
+static void no_pool_yet(void *p)
+{
+    state *s = p;
+    bide_event_init(&s->event, false);
+    bide_atomic_init(&s->begun, 0);
+}
+
+/* The coroutine of its timer, which may be run before it has returned, has the pool destroyed. */
+static void create_and_begin_outside(void *p)
+{
+    state *s = p;
+    static struct sleeper sleeper;
+    sleeper = (struct sleeper){.state = s};
+    bide_check_assert(bide_thread_pool_create(&s->pool, 1) == 0);
+    s->context = (bide_context){.scheduler = bide_thread_pool_scheduler(s->pool)};
+    bide_start(&sleeper.task.frame, &sleep_and_set_body, &s->context);
+    bide_atomic_store(&s->begun, 1, release);
+    bide_platform.wake(&s->begun, 1);
+    bide_resume(&sleeper.task.frame);
+}
+
+static void wait_and_destroy(void *p)
+{
+    state *s = p;
+    bide_event_waiter wait;
+    await_word(&s->begun, 1);
+    bide_check_await(bide_event_wait(&wait, &s->event));
+    bide_thread_pool_destroy(s->pool);
+}
+
+MAYBE_UNUSED static const bide_check_scenario set_by_the_last = {
+    .name = "a_pool_may_be_destroyed_while_the_thread_that_has_set_its_last_timer_returns",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = no_pool_yet,
+    .threads = {create_and_begin_outside, wait_and_destroy},
+    .never_spurious = true,
+    .max_executions = 1000,
 };
 
 /* ---- Regions, and a spare worker ---- */
@@ -722,8 +775,7 @@ int main(int argc, char **argv)
 {
 #if MANY /* too many executions to explore all of them: a program of its own */
     static const bide_check_scenario *const all[] = {
-        &both,         &posted_to_two, &posted_to_meet, &pushed_to_meet,
-        &timed_by_one, &timed_again,   &timed_after,    NULL};
+        &both, &posted_to_two, &posted_to_meet, &pushed_to_meet, &timed_by_one, &timed_again, NULL};
 #elif SPARE
     static const bide_check_scenario *const all[] = {&blocked,
                                                      &blocked_at_end,
@@ -733,10 +785,22 @@ int main(int argc, char **argv)
                                                      &retired,
                                                      NULL};
 #else
-    static const bide_check_scenario *const all[] = {
-        &cleared,        &ended,           &posted,  &pushed,      &handed_over,
-        &stolen_to_meet, &timed,           &created, &set_outside, &crowded,
-        &shut,           &timed_elsewhere, NULL};
+    static const bide_check_scenario *const all[] = {&cleared,
+                                                     &timed_in_the_first,
+                                                     &timed_after,
+                                                     &timed_elsewhere,
+                                                     &set_by_the_last,
+                                                     &ended,
+                                                     &posted,
+                                                     &pushed,
+                                                     &handed_over,
+                                                     &stolen_to_meet,
+                                                     &timed,
+                                                     &created,
+                                                     &set_outside,
+                                                     &crowded,
+                                                     &shut,
+                                                     NULL};
 #endif
 #if SPARE
     static const char *const files[] = {"spare.c", NULL};

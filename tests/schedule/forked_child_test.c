@@ -12,6 +12,7 @@
 #include "bide/run_loop.h"
 #include "bide/spawn.h"
 #include "bide/sync_wait.h"
+#include "bide/extend/timer.h"
 #include "bide/thread_pool.h"
 
 #include <errno.h>
@@ -91,6 +92,35 @@ static void a_post_to_a_pool_in_a_child_is_misuse(void **state)
     assert_true(
         misuse_aborts_naming(post_to_pool, "posted to a thread pool in a child", "worker.c"));
     assert_int_equal(bide_sync_wait_in(&context, witness_run(&task, NULL, 0)), 0);
+    bide_thread_pool_destroy(pool);
+}
+
+static bide_timer timer;
+
+static void set_a_timer_of_the_pool(void)
+{
+    bide_scheduler *scheduler = bide_thread_pool_scheduler(pool);
+    bide_timer_init(&timer, BIDE_FOREVER - 1);
+    scheduler->set_timer(scheduler, &timer);
+}
+
+static void clear_the_timer_of_the_pool(void)
+{
+    bide_scheduler *scheduler = bide_thread_pool_scheduler(pool);
+    scheduler->clear_timer(scheduler, &timer);
+}
+
+static void a_timer_of_a_pool_in_a_child_is_misuse(void **state)
+{
+    (void)state;
+    assert_int_equal(bide_thread_pool_create(&pool, 2), 0);
+    bide_scheduler *scheduler = bide_thread_pool_scheduler(pool);
+    assert_true(misuse_aborts_naming(set_a_timer_of_the_pool,
+                                     "timer of a thread pool is set in a child", "timers.c"));
+    set_a_timer_of_the_pool();
+    assert_true(misuse_aborts_naming(clear_the_timer_of_the_pool,
+                                     "timer of a thread pool is cleared in a child", "timers.c"));
+    assert_true(scheduler->clear_timer(scheduler, &timer));
     bide_thread_pool_destroy(pool);
 }
 
@@ -174,6 +204,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_pool_that_is_destroyed_in_a_child_is_misuse),
         cmocka_unit_test(a_post_to_a_pool_in_a_child_is_misuse),
+        cmocka_unit_test(a_timer_of_a_pool_in_a_child_is_misuse),
         cmocka_unit_test(an_io_pool_that_is_destroyed_in_a_child_is_misuse),
         cmocka_unit_test(threads_for_blocking_calls_in_a_child_are_misuse),
         cmocka_unit_test(a_loop_that_a_coroutine_of_it_destroys_is_misuse_in_a_child_too),

@@ -3,11 +3,12 @@
  * wheel has a lock of its own.
  *
  * A worker sets its timers in its own wheel; a thread outside the pool in the first. `number` of a timer says in which
- * wheel it is, so any thread clears it, under that wheel's lock. Equal times keep their order within a wheel.
+ * wheel it is, so any thread clears it, under that wheel's lock. Of equal times those of one wheel keep their order;
+ * between wheels there is none.
  *
- * A worker that runs looks at its own wheel at each maintenance, and at all wheels if it has not done so for some
- * time (BIDE_LOOK_TIME_ / 4). So timers of a worker whose turn takes long are run by the others. The timekeeper, a
- * sleeping worker (parking.c), sleeps until the earliest of all wheels.
+ * A worker that runs looks at all wheels at each maintenance. So timers of a worker whose turn takes long are run by
+ * the others, within the event interval. It takes all that are due, and runs them in the order of their times. The
+ * timekeeper, a sleeping worker (parking.c), sleeps until the earliest of all wheels.
  *
  * No timer is missed. `kept` of a wheel is the time at which the timekeeper looks at it next, or a later one;
  * BIDE_FOREVER if there is no timekeeper, or it has not looked yet. The numbers of the pool's other arguments are in
@@ -39,11 +40,14 @@
  *
  * 7. A wheel's lock is a short one, which its last holder still reads when another may hold it. A worker is joined
  *    before the wheels are freed. A thread outside may set the timer whose coroutine has the pool destroyed. So it
- *    does all of that under the pool's lock, which the destruction takes once, and then touches nothing of the pool
- *    but what a post touches (worker.c, 7).
+ *    holds `outside_lock` from before the timer is there until it has kicked the timekeeper. The destruction takes
+ *    that lock once. It is a mutex of such threads alone: a worker never waits for one that waits for a wheel.
  */
 #define _GNU_SOURCE
 #include "worker.h"
+
+#include "../../coroutine/internal.h"
+#include "../../system/fork.h"
 
 enum { WHEEL_SHIFT = 64 - BIDE_POOL_WHEELS_BITS_ };
 
@@ -123,23 +127,40 @@ static BIDE_COLD void pool_kick(bide_thread_pool *pool)
     bide_pool_unlock_and_wake_(pool, woken);
 }
 
-/* 7 */
-static BIDE_COLD void pool_set_outside(bide_thread_pool *pool, bide_timer *timer)
+/* True: the timekeeper has to be kicked. (relaxed: 6) */
+static bool pool_insert(bide_thread_pool *pool, bide_pool_wheel *wheel, bide_timer *timer)
 {
-    bide_pool_worker *woken = NULL;
-    pthread_mutex_lock(&pool->lock);
-    if (wheel_insert(&pool->wheels[0], timer))
-        woken = bide_pool_kick_timekeeper_(pool);
-    bide_pool_unlock_and_wake_(pool, woken);
+    return wheel_insert(wheel, timer) &&
+           bide_pool_sleeping_(bide_atomic_load(&pool->idle, relaxed)) != 0;
 }
 
-/* 7 */
+static BIDE_COLD void pool_set_outside(bide_thread_pool *pool, bide_timer *timer)
+{
+    if (BIDE_UNLIKELY(bide_is_inherited_(pool->generation))) /* (the locks may be held for ever) */
+        bide_misuse_("a timer of a thread pool is set in a child of the process that created it",
+                     __func__, __FILE__, __LINE__);
+    pthread_mutex_lock(&pool->outside_lock); /* 7 */
+    if (pool_insert(pool, &pool->wheels[0], timer))
+        pool_kick(pool);
+    pthread_mutex_unlock(&pool->outside_lock);
+}
+
 static BIDE_COLD bool pool_clear_outside(bide_thread_pool *pool, bide_timer *timer)
 {
-    pthread_mutex_lock(&pool->lock);
+    if (BIDE_UNLIKELY(bide_is_inherited_(pool->generation)))
+        bide_misuse_(
+            "a timer of a thread pool is cleared in a child of the process that created it",
+            __func__, __FILE__, __LINE__);
+    pthread_mutex_lock(&pool->outside_lock); /* 7 */
     bool cleared = wheel_remove(wheel_of_timer(pool, timer), timer);
-    pthread_mutex_unlock(&pool->lock);
+    pthread_mutex_unlock(&pool->outside_lock);
     return cleared;
+}
+
+void bide_pool_await_outside_(bide_thread_pool *pool)
+{
+    pthread_mutex_lock(&pool->outside_lock); /* 7 */
+    pthread_mutex_unlock(&pool->outside_lock);
 }
 
 int bide_pool_set_timer_(bide_scheduler *scheduler, bide_timer *timer)
@@ -148,8 +169,7 @@ int bide_pool_set_timer_(bide_scheduler *scheduler, bide_timer *timer)
     const bide_pool_worker *worker = bide_pool_worker_of_(pool);
     if (BIDE_UNLIKELY(worker == NULL))
         pool_set_outside(pool, timer);
-    else if (wheel_insert(worker->wheel, timer) &&
-             bide_pool_sleeping_(bide_atomic_load(&pool->idle, relaxed)) != 0) /* relaxed: 6 */
+    else if (pool_insert(pool, worker->wheel, timer))
         pool_kick(pool);
     return 0;
 }
@@ -174,14 +194,37 @@ static void wheel_take_due(bide_pool_wheel *wheel, uint64_t now, bide_awaiter_ch
     bide_short_lock_free_(&wheel->lock);
 }
 
-/* Its own first. */
-static bide_awaiter_chain worker_take_due_timers(bide_pool_worker *worker, uint64_t now)
+/*
+ * Both have the earliest first, and so has the result; of equal times those of `one` come first. The timers are set
+ * nowhere, and not posted yet, so their times stay.
+ */
+static bide_awaiter_chain due_merge(bide_awaiter_chain one, bide_awaiter_chain other)
 {
-    bide_thread_pool *pool = worker->pool;
+    bide_awaiter_chain merged = {NULL, NULL};
+    if (one.first == NULL)
+        return other;
+    bide_awaiter **end = &merged.first;
+    while (one.first != NULL && other.first != NULL) {
+        bool is_other = bide_timer_time_(other.first) < bide_timer_time_(one.first);
+        bide_awaiter_chain *from = is_other ? &other : &one;
+        *end = from->first;
+        end = &from->first->link;
+        from->first = *end;
+    }
+    *end = one.first != NULL ? one.first : other.first;
+    merged.last = one.first != NULL ? one.last : other.last;
+    return merged;
+}
+
+static bide_awaiter_chain pool_take_due_timers(bide_thread_pool *pool, uint64_t now)
+{
     bide_awaiter_chain due = {NULL, NULL};
-    wheel_take_due(worker->wheel, now, &due);
-    for (unsigned i = 0; i < pool->wheel_count; i++)
-        wheel_take_due(&pool->wheels[i], now, &due);
+    for (unsigned i = 0; i < pool->wheel_count; i++) {
+        bide_awaiter_chain of_wheel = {NULL, NULL};
+        wheel_take_due(&pool->wheels[i], now, &of_wheel);
+        if (of_wheel.first != NULL)
+            due = due_merge(due, of_wheel);
+    }
     return due;
 }
 
@@ -193,7 +236,7 @@ static void worker_push_timers(bide_pool_worker *worker, bide_awaiter *first, bi
 
 bool bide_pool_push_due_timers_(bide_pool_worker *worker, uint64_t now)
 {
-    bide_awaiter_chain due = worker_take_due_timers(worker, now);
+    bide_awaiter_chain due = pool_take_due_timers(worker->pool, now);
     if (due.first != NULL)
         worker_push_timers(worker, due.first, due.last);
     return due.first != NULL;
@@ -201,7 +244,7 @@ bool bide_pool_push_due_timers_(bide_pool_worker *worker, uint64_t now)
 
 bide_awaiter *bide_pool_take_due_timers_(bide_pool_worker *worker, uint64_t now)
 {
-    bide_awaiter_chain due = worker_take_due_timers(worker, now);
+    bide_awaiter_chain due = pool_take_due_timers(worker->pool, now);
     bide_awaiter *first = due.first;
     if (first != due.last)
         worker_push_timers(worker, first->link, due.last);

@@ -69,9 +69,9 @@
  *      (k + 1) L turns of any one worker. Only the order of the injections counts: later ones go behind it.
  *      If none that was injected is in the ring, the look runs the oldest at once. So with k = 0 it runs
  *      within L turns then, however many others are in the ring.
- *    - A due timer: a look of the worker that has set it moves all timers that are due to the ring, and so does
- *      each worker's first look after BIDE_LOOK_TIME_ / 4. If the ring is full, or no timer is in it, the look runs
- *      the first at once; those that find no room are injected.
+ *    - A due timer: a look moves all timers that are due to the ring, whichever worker has set them. If the
+ *      ring is full, or no timer is in it, the look runs the first at once; those that find no room are
+ *      injected.
  *    - In a ring: at most BIDE_RUN_QUEUE_SIZE_ - 1 are before it. For each of these at most LIFO_POLLS
  *      run from the slot, and in L turns at most two by a look. If a coroutine is woken while the ring is
  *      full, the older half of the ring is injected with it, and counts as such from then on: so the
@@ -311,11 +311,9 @@ static BIDE_NOINLINE bide_awaiter *worker_maintenance(bide_pool_worker *worker)
     bide_awaiter *due = NULL;
     uint64_t now = bide_platform.now();
     worker->halts = bide_atomic_load(&pool->halted, relaxed) != 0 || bide_pool_is_spared_(worker);
-    bool looks_far = worker_keep_pace(worker, now);
-    if (looks_far && pool->driver != NULL)
+    if (worker_keep_pace(worker, now) && pool->driver != NULL)
         pool->driver->look(pool->driver, worker->index);
-    uint64_t next = looks_far ? bide_pool_next_timer_(pool) : bide_pool_own_timer_(worker);
-    if (next <= now) {
+    if (bide_pool_next_timer_(pool) <= now) { /* (of all wheels: 8) */
         if (worker_runs_at_once(worker, worker->due_end))
             due = bide_pool_take_due_timers_(worker, now);
         else

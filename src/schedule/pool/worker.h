@@ -135,11 +135,11 @@ enum { BIDE_POOL_WHEELS_BITS_ = 2, BIDE_POOL_WHEELS_MAX_ = 1 << BIDE_POOL_WHEELS
 
 /* The timers that one worker has set, or some workers if there are many (timers.c). */
 typedef struct bide_pool_wheel {
-    /* When the earliest comes; a hint to threads without the lock. Written under it. */
+    /* When the earliest comes; a hint to threads without the lock, which read it at each look. Written under it. */
     BIDE_ALIGNAS(128) bide_atomic(uint64_t) next;
 
     /* Under the lock. */
-    bide_short_lock_ lock;
+    BIDE_ALIGNAS(128) bide_short_lock_ lock;
     uint64_t kept; /* when the timekeeper looks at them next, or later; BIDE_FOREVER: it does not */
     bide_timers timers;
 } bide_pool_wheel;
@@ -186,6 +186,9 @@ struct bide_thread_pool {
     /* Timers (timers.c). Constant. */
     unsigned wheel_count;
     bide_pool_wheel *wheels;
+
+    /* Of the threads that are not the pool's, while they set a timer or clear one. */
+    BIDE_ALIGNAS(128) pthread_mutex_t outside_lock;
 
     /* Coroutines that were posted from outside, or that rings had no room for. */
     BIDE_ALIGNAS(128) bide_atomic(uint32_t) is_injected; /* a hint to threads without the lock */
@@ -381,12 +384,6 @@ void bide_pool_init_wheels_(bide_thread_pool *pool);
 /* When the earliest timer of the pool comes, or BIDE_FOREVER. A hint while threads set and clear timers. */
 uint64_t bide_pool_next_timer_(bide_thread_pool *pool);
 
-/* The same of the timers that the worker has set. */
-BIDE_INLINE uint64_t bide_pool_own_timer_(const bide_pool_worker *worker)
-{
-    return bide_atomic_load(&worker->wheel->next, relaxed);
-}
-
 /* Pushes the coroutines whose timers are due at `now`. False: there were none. */
 bool bide_pool_push_due_timers_(bide_pool_worker *worker, uint64_t now);
 
@@ -398,6 +395,9 @@ uint64_t bide_pool_keep_timers_(bide_pool_worker *timekeeper);
 
 /* From here on nobody looks at the timers at the time that the timekeeper has noted. Under the pool's lock. */
 void bide_pool_dismiss_timekeeper_(bide_pool_worker *timekeeper);
+
+/* Waits until no thread outside sets a timer, or clears one. Of the destruction, after the threads are joined. */
+void bide_pool_await_outside_(bide_thread_pool *pool);
 
 /* A wheel that has a timer; NULL: none is set. While no thread uses the pool. */
 const bide_timers *bide_pool_find_timers_(bide_thread_pool *pool);

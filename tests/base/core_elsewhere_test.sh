@@ -50,7 +50,8 @@ windows)
     tests="$tests schedule/several_threads"
     above="$above src/schedule/registry.c src/schedule/thread_pool.c src/schedule/token_bucket.c
         src/schedule/pool/fork.c src/schedule/pool/join.c src/schedule/pool/parallel.c src/schedule/pool/parking.c
-        src/schedule/pool/search.c src/schedule/pool/shutdown.c src/schedule/pool/spare.c src/schedule/pool/worker.c
+        src/schedule/pool/search.c src/schedule/pool/shutdown.c src/schedule/pool/spare.c src/schedule/pool/timers.c
+        src/schedule/pool/worker.c
         src/system/heap.c src/system/platform_windows.c src/system/timer_service.c"
     libraries=-lsynchronization
     suffix=.exe
@@ -124,7 +125,7 @@ for test in $tests; do
             "tests/${test}_test.c" -c -o "$scratch/test.o" &&
             "${compiler[@]}" "${flags[@]}" tests/bare_metal/host.c "$scratch/test.o" "$scratch"/library/*.o \
                 $libraries -o "$scratch/test$suffix" &&
-            [ -n "$not_run" ] || timeout 200 "${runner[@]}" "$scratch/test$suffix"
+            { [ -n "$not_run" ] || timeout 200 "${runner[@]}" "$scratch/test$suffix"; }
     } >"$scratch/output" 2>&1 || status=$?
     passed=$(grep -c '^ok ' "$scratch/output")
     cases=$((cases + passed))

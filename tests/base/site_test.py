@@ -21,6 +21,7 @@ class Page(html.parser.HTMLParser):
     def __init__(self, place):
         super().__init__()
         self.links, self.ids, self.headings, self.open, self.faults, self.title, self.lang = [], set(), [], [], [], "", None
+        self.regions, self.link, self.link_text = set(), None, ""
         with open(place, encoding="utf-8") as file:
             self.feed(file.read())
         if self.open:
@@ -37,6 +38,16 @@ class Page(html.parser.HTMLParser):
         self.links += [values[name] for name in ("href", "src") if values.get(name)]
         if tag == "img" and not values.get("alt"):
             self.faults.append("a picture has no text")
+        if values.get("role") == "region":
+            if not values.get("aria-label") or values["aria-label"] in self.regions:
+                self.faults.append(f"a region's name, {values.get('aria-label')}, is not its own")
+            self.regions.add(values.get("aria-label"))
+        if tag == "a":
+            if self.link is not None:
+                self.faults.append(f"a link, {self.link}, has another inside")
+            self.link, self.link_text = values.get("href"), values.get("aria-label") or ""
+        if tag == "img":
+            self.link_text += values.get("alt") or ""
         if tag == "html":
             self.lang = values.get("lang")
         if re.fullmatch("h[1-6]", tag):
@@ -45,12 +56,17 @@ class Page(html.parser.HTMLParser):
     def handle_endtag(self, tag):
         if tag in self.VOID:
             return
+        if tag == "a":
+            if not self.link_text.strip():
+                self.faults.append(f"a link, {self.link}, has no text")
+            self.link = None
         while self.open and self.open[-1] != tag and self.open[-1] in ("p", "li", "dd", "dt", "td", "tr"):
             self.open.pop()  # (may stay open)
         if not self.open or self.open.pop() != tag:
             self.faults.append(f"</{tag}> ends another element")
 
     def handle_data(self, data):
+        self.link_text += data
         if self.open and self.open[-1] == "title":
             self.title += data
 

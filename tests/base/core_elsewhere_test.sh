@@ -120,6 +120,7 @@ fi
 cases=0
 for test in $tests; do
     status=0
+    rm -f "$scratch/test.o" "$scratch/test$suffix"
     {
         "${compiler[@]}" "${flags[@]}" -DTESTING_HOSTED=0 -I"$scratch/include" -Itests \
             "tests/${test}_test.c" -c -o "$scratch/test.o" &&

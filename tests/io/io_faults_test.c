@@ -547,7 +547,7 @@ static void a_loop_without_nanoseconds_says_so_and_sleeps_in_milliseconds(void *
             faults_clear();
             faults_fail(refused[i], later ? 2 : 1, FAULTS_ALWAYS, errors[j % 2]);
             assert_int_equal(bide_loop_create(&loop, &options), 0);
-            if (later)
+            while (later && faults_calls(refused[i]) < 2) /* (a sleep that is late asks for nothing) */
                 assert_int_equal(sleep_on(loop, SHORT), 0);
             unsigned asked = faults_calls(refused[i]);
             bide_loop_back_end back_end = bide_loop_backend(loop);

@@ -583,6 +583,7 @@ int main(int argc, char **argv)
     bide_close(&kv.journal.file);
     keyspace_free(&kv.keys);
     pubsub_free(&kv.pubsub);
+    bide_assert(kv.combined == 0); /* no client, so no result between slices */
     watching_free(&kv.watching);
     waiting_free(&kv.waiting);
     buffer_free(&kv.journal.filling);

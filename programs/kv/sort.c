@@ -161,7 +161,31 @@ static bool collect_items(struct sort *sort, struct collection *collection)
     return true;
 }
 
-/* Finds what the items are sorted by. Returns false after an error reply. */
+static unsigned logarithm(size_t count)
+{
+    unsigned bits = 0;
+    while (count >> bits > 1)
+        bits++;
+    return bits;
+}
+
+/*
+ * Replies with an error and returns false if a short request would hold others for long. Each element is looked up for each
+ * pattern, whose key has its bytes, and is compared as often as the logarithm of their number.
+ */
+static bool check_steps(const struct sort *sort)
+{
+    uint64_t count = sort->count, patterns = sort->gets + (sort->by.data != NULL);
+    uint64_t of_item = 1 + patterns + sort->pattern_bytes / STEP_BYTES;
+    uint64_t of_bytes = patterns + logarithm(sort->count);
+    if (count == 0 || (of_item <= SORT_MAX_STEPS / count &&
+                       sort->element_bytes / STEP_BYTES <= SORT_MAX_STEPS / (of_bytes + 1)))
+        return true;
+    reply_error(sort->client, "-ERR SORT would take more than %d steps", SORT_MAX_STEPS);
+    return false;
+}
+
+/* Finds what the items are sorted by, whose bytes are compared too. Returns false after an error reply. */
 static bool weigh_items(struct sort *sort)
 {
     struct client *client = sort->client;
@@ -171,6 +195,10 @@ static bool weigh_items(struct sort *sort)
             reply_no_memory(client);
             return false;
         }
+        if (sort->by.data != NULL)
+            sort->element_bytes += item->text.size;
+        if (!check_steps(sort))
+            return false;
         if (!sort->is_by_text && item->text.size > 0 && !score_read(item->text, &item->score)) {
             REPLY(client, "-ERR One or more scores can't be converted into double");
             return false;
@@ -182,7 +210,7 @@ static bool weigh_items(struct sort *sort)
 static int compare_bytes(struct bytes a, struct bytes b)
 {
     size_t size = a.size < b.size ? a.size : b.size;
-    int order = size > 0 ? memcmp(a.data, b.data, size) : 0;
+    int order = size > 0 && a.data != b.data ? memcmp(a.data, b.data, size) : 0;
     return order != 0 ? order : (a.size > b.size) - (a.size < b.size);
 }
 
@@ -348,30 +376,6 @@ static void sort_stored_set(struct sort *sort)
     sort->is_unsorted = false;
     sort->is_by_text = true;
     sort->by = (struct bytes){NULL, 0};
-}
-
-static unsigned logarithm(size_t count)
-{
-    unsigned bits = 0;
-    while (count >> bits > 1)
-        bits++;
-    return bits;
-}
-
-/*
- * Replies with an error and returns false if a short request would hold others for long. Each element is looked up for each
- * pattern, whose key has its bytes, and is compared as often as the logarithm of their number.
- */
-static bool check_steps(const struct sort *sort)
-{
-    uint64_t count = sort->count, patterns = sort->gets + (sort->by.data != NULL);
-    uint64_t of_item = 1 + patterns + sort->pattern_bytes / STEP_BYTES;
-    uint64_t of_bytes = patterns + logarithm(sort->count);
-    if (count == 0 || (of_item <= SORT_MAX_STEPS / count &&
-                       sort->element_bytes / STEP_BYTES <= SORT_MAX_STEPS / (of_bytes + 1)))
-        return true;
-    reply_error(sort->client, "-ERR SORT would take more than %d steps", SORT_MAX_STEPS);
-    return false;
 }
 
 static void sort_key(struct client *client, bool only_reads)

@@ -426,6 +426,10 @@ def test_sort():
             client.call("RPUSH", "long", "x" * 1000000)
             assert client.call("SORT", "long", "BY", "nosort", *["GET", "a*"] * 1200) == steps
             assert client.call("SORT", "long", "BY", "nosort", *["GET", "a*"] * 50) == [None] * 50
+            client.call("RPUSH", "same", *["a"] * 2000)
+            client.call("SET", "weight:a", "1" * 500000)
+            assert client.call("SORT", "same", "BY", "weight:*", "ALPHA") == steps
+            assert client.call("DEL", "same", "weight:a") == 2
             # in a transaction that has done enough, it is refused unless it stores
             client.call("MULTI")
             for words in [("SORT", "many", "BY", "a*", "GET", "#", "LIMIT", 0, 1)] * 30 + [("SORT", "texts", "ALPHA", "STORE", "late"), ("BITFIELD", "f", "GET", "u8", 0),

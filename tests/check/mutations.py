@@ -349,5 +349,5 @@ def traps(text):
 
 
 def trap_before(text, place):
-    """The text in which the statement at `place` traps; it is in a block then, so it may not be a declaration."""
+    """The text with a trap before the statement at `place`. After an if without braces, the statement is then always run."""
     return text[:place] + "__builtin_trap(); " + text[place:]

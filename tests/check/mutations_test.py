@@ -15,11 +15,11 @@ whose titles have these words, and compares nothing. --jobs runs so many changes
 
 What becomes of a change:
 
-    no change    it does not compile, or the compiler makes the same code of it
+    not built    it does not compile
     not run      no scenario runs the statement, which a trap in its place shows
     found        a scenario finds something
-    kept         nothing is found, and the list has a reason
-    UNFINISHED   nothing is found, but a scenario was not finished, and there is no reason
+    kept         nothing is found, all is explored, and the list has a reason
+    UNFINISHED   nothing is found, but a scenario was not finished
     SURVIVES     nothing is found, all is explored, and there is no reason
 """
 import concurrent.futures
@@ -33,7 +33,7 @@ sys.dont_write_bytecode = True
 import mutations  # noqa: E402 (in this directory)
 import statements_test  # noqa: E402
 
-SECONDS = "60"  # for what never returns: it is a livelock then
+SECONDS = "900"  # for what never returns: it is a livelock then. All else ends by the number of executions
 
 
 class Source:
@@ -103,24 +103,9 @@ class Run:
         with open(os.path.join(build.root, source.file), encoding="utf-8") as text:
             self.text = text.read()
         self.run_functions = {}
-        self.code = self.code_of(self.text)
         found = self.find(self.text)[0]  # compiles the scenarios, once for all changes
         if found is not None:
             sys.exit(f"{source.file} without a change: {found}")
-
-    def code_of(self, text):
-        """The code of the file, without its names and lines."""
-        with tempfile.TemporaryDirectory() as directory:
-            path = os.path.join(directory, os.path.basename(self.source.file))
-            with open(path, "w", encoding="utf-8") as out:
-                out.write(text)
-            output = os.path.join(directory, "object.o")
-            unit = self.source.units[0] if self.source.units else self.source.file
-            self.build.compile(unit, self.name, path,
-                               ["-I" + os.path.dirname(os.path.join(self.build.root, self.source.file))], output)
-            stripped = subprocess.run(["strip", "--strip-debug", "-o", output + ".s", output], check=False)
-            with open(output + (".s" if stripped.returncode == 0 else ""), "rb") as code:
-                return code.read().replace(path.encode(), b"")
 
     def find(self, text):
         finished = True
@@ -147,25 +132,23 @@ class Run:
         try:
             found, finished = self.find(mutant.text)
         except statements_test.NotBuilt:
-            return "no change", ""
+            return "not built", ""
         if found is not None:
             return "found", found
-        if self.code_of(mutant.text) == self.code:
-            return "no change", ""
         try:
             if self.find(mutations.trap_before(self.text, mutant.place))[0] is None:
                 return "not run", ""
         except statements_test.NotBuilt:
             pass
         reason = reason_for(self.source, mutant.title)
-        if reason is not None:
-            return "kept", reason[1]
-        return ("SURVIVES" if finished else "UNFINISHED"), ""
+        if not finished:
+            return "UNFINISHED", ""
+        return ("SURVIVES", "") if reason is None else ("kept", reason[1])
 
 
 def tables(results):
     """results: a source's file, and its mutants with their results."""
-    words = ["no change", "not run", "found", "kept"]
+    words = ["not built", "not run", "found", "kept"]
     rows = ["| file | changes | " + " | ".join(words) + " | found of those that are run |",
             "| --- | --- |" + " --- |" * 5]
     for file, of_file in results:

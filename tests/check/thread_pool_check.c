@@ -344,8 +344,8 @@ SCENARIO(timed_again, "a_timer_after_one_that_was_cleared_is_kept", two_workers,
 SCENARIO(timed_by_one, "one_of_two_workers_keeps_the_time", two_workers, set_a_timer, work_0,
          work_1);
 
-SCENARIO(timed_elsewhere, "a_timer_of_a_busy_worker_is_kept_by_another", two_workers,
-         work_0, set_a_timer_on_1);
+SCENARIO(timed_elsewhere, "a_timer_of_a_busy_worker_is_kept_by_another", two_workers, work_0,
+         set_a_timer_on_1);
 
 MAYBE_UNUSED static const bide_check_scenario timed_in_the_first = {
     .name = "a_timer_in_the_wheel_of_another_is_kept",

@@ -1,0 +1,306 @@
+/* The commands, in async C. Each checks between two batches whether a signal has come. */
+#include "tasks.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FLUSHED = 1 << 16 /* bytes of lines that tail writes at once */ };
+
+static const bide_log_consumer_options from_beginning = {.from = BIDE_LOG_FROM_BEGINNING};
+
+static uint32_t least(uint32_t one, uint32_t other)
+{
+    return one < other ? one : other;
+}
+
+static int out_of_memory(struct stream *stream)
+{
+    report_failure(stream, "memory", strerror(ENOMEM));
+    return -ENOMEM;
+}
+
+/* ---- copy ---- */
+
+async int run_copy(struct stream *stream)
+{
+    const struct options *options = &stream->options;
+    struct source *source = &stream->source;
+    struct sink *sink = &stream->sink;
+    bide_log_consumer_options place = {.group = options->group};
+    if (options->has_start) {
+        place.from = BIDE_LOG_FROM_POSITION;
+        place.position = options->start;
+    }
+    try await source_open(stream, source, options->from, &place, false);
+    try await sink_open(stream, sink, options->to);
+    uint32_t batch = options->batch;
+    if (!source->is_stdio)
+        batch = least(batch, bide_log_window(source->log));
+    if (!sink->is_stdio)
+        batch = least(batch, bide_log_window(sink->log));
+    while (!stream->is_stopped) {
+        int count = await source_read(stream, source, stream->messages, batch);
+        if (count <= 0)
+            return count;
+        try await sink_write(stream, sink, stream->messages, (uint32_t)count);
+        stream->count += (unsigned)count;
+        try await source_done(stream, source, stream->messages, (uint32_t)count);
+    }
+    return 0;
+}
+
+/* ---- tail ---- */
+
+/* Keeps the lines of messages, the newest of them; *total counts all. */
+static int keep_lines(struct stream *stream, uint32_t count, uint64_t *total)
+{
+    for (uint32_t i = 0; i < count; i++, ++*total) {
+        if (stream->options.lines == 0)
+            continue;
+        struct text *line = &stream->tail[*total % stream->options.lines];
+        line->size = 0;
+        if (line_append(line, &stream->messages[i]) < 0)
+            return out_of_memory(stream);
+    }
+    return 0;
+}
+
+static int append_text(struct text *text, const struct text *line)
+{
+    if (text->capacity - text->size < line->size) {
+        char *bytes = realloc(text->bytes, 2 * (text->size + line->size));
+        if (bytes == NULL)
+            return -ENOMEM;
+        text->bytes = bytes;
+        text->capacity = 2 * (text->size + line->size);
+    }
+    memcpy(text->bytes + text->size, line->bytes, line->size);
+    text->size += line->size;
+    return 0;
+}
+
+/* Prints the lines that are kept, of `total` messages. */
+async int print_tail(struct stream *stream, uint64_t total)
+{
+    struct sink *sink = &stream->sink;
+    uint64_t lines = stream->options.lines;
+    for (uint64_t i = total > lines ? total - lines : 0; i < total && !stream->is_stopped; i++) {
+        if (append_text(&sink->text, &stream->tail[i % lines]) < 0)
+            return out_of_memory(stream);
+        if (sink->text.size >= FLUSHED)
+            try await sink_flush(stream, sink);
+        stream->count++;
+    }
+    return await sink_flush(stream, sink);
+}
+
+/* Prints the messages that are published from now on. */
+async int follow(struct stream *stream)
+{
+    struct source *source = &stream->other;
+    const bide_log_consumer_options place = {.from = BIDE_LOG_FROM_POSITION,
+                                             .position = stream->source.position};
+    try await source_open(stream, source, stream->options.from, &place, true);
+    source_close(&stream->source); /* not before: a log may end with its last handle */
+    uint32_t batch = least(BATCH_MAX, bide_log_window(source->log));
+    while (!stream->is_stopped) {
+        int count = await source_read(stream, source, stream->messages, batch);
+        if (count <= 0)
+            return count;
+        try await sink_write(stream, &stream->sink, stream->messages, (uint32_t)count);
+        stream->count += (unsigned)count;
+        try await source_done(stream, source, stream->messages, (uint32_t)count);
+    }
+    return 0;
+}
+
+async int run_tail(struct stream *stream)
+{
+    struct source *source = &stream->source;
+    uint64_t total = 0;
+    int count = 0;
+    stream->tail = calloc(stream->options.lines + 1, sizeof *stream->tail);
+    if (stream->tail == NULL)
+        return out_of_memory(stream);
+    try await source_open(stream, source, stream->options.from, &from_beginning, false);
+    try await sink_open(stream, &stream->sink, "stdio:");
+    uint32_t batch = source->is_stdio ? BATCH_MAX : least(BATCH_MAX, bide_log_window(source->log));
+    while (!stream->is_stopped &&
+           (count = await source_read(stream, source, stream->messages, batch)) > 0) {
+        if (keep_lines(stream, (uint32_t)count, &total) < 0)
+            return -ENOMEM;
+        try await source_done(stream, source, stream->messages, (uint32_t)count);
+    }
+    if (count < 0)
+        return count;
+    try await print_tail(stream, total);
+    if (stream->options.follows && !stream->is_stopped)
+        try await follow(stream);
+    return 0;
+}
+
+/* ---- count, lag ---- */
+
+async int run_count(struct stream *stream)
+{
+    struct source *source = &stream->source;
+    try await source_open(stream, source, stream->options.from, &from_beginning, false);
+    uint32_t batch = source->is_stdio ? BATCH_MAX : least(BATCH_MAX, bide_log_window(source->log));
+    while (!stream->is_stopped) {
+        int count = await source_read(stream, source, stream->messages, batch);
+        if (count <= 0)
+            return count;
+        stream->count += (unsigned)count;
+        try await source_done(stream, source, stream->messages, (uint32_t)count);
+    }
+    return 0;
+}
+
+async int run_lag(struct stream *stream)
+{
+    const struct options *options = &stream->options;
+    try await source_open(stream, &stream->source, options->from, &from_beginning, false);
+    int status = bide_log_lag(stream->source.log, options->group, &stream->count);
+    if (status < 0)
+        report_failure(stream, options->group, "there is no such group");
+    return status;
+}
+
+/* ---- measure ---- */
+
+/* At the beginning of each message. */
+struct stamp {
+    uint64_t number;
+    uint64_t time;
+};
+
+async int send_messages(struct stream *stream, uint32_t batch)
+{
+    const struct options *options = &stream->options;
+    while (stream->sent < options->count && !stream->is_stopped) {
+        bide_log_operation operation;
+        uint32_t count = options->count - (uint32_t)stream->sent;
+        count = least(count, batch);
+        for (uint32_t i = 0; i < count; i++) {
+            struct stamp stamp = {stream->sent + i, bide_platform.now()};
+            char *payload = stream->payload + (size_t)i * options->size;
+            memcpy(payload, &stamp, sizeof stamp);
+            stream->outgoing[i] = (bide_log_message){.data = payload, .size = options->size};
+        }
+        bide_log *log = stream->source.log;
+        int status = await bide_log_publish(&operation, log, stream->outgoing, count);
+        if (status == -EPIPE && stream->is_stopped)
+            return 0;
+        if (status == -EMSGSIZE)
+            report_failure(stream, options->from, "--size is larger than the log's size");
+        else if (status < 0 && status != -ECANCELED)
+            report_failure(stream, options->from, strerror(-status));
+        if (status < 0)
+            return status;
+        stream->sent += count;
+    }
+    return 0;
+}
+
+/* Notes the latencies. Returns false if a message is not the next one that was sent. */
+static bool note_latencies(struct stream *stream, uint32_t count)
+{
+    uint64_t now = bide_platform.now();
+    for (uint32_t i = 0; i < count; i++) {
+        const bide_log_message *message = &stream->messages[i];
+        struct stamp stamp;
+        if (message->size != stream->options.size)
+            return false;
+        memcpy(&stamp, message->data, sizeof stamp);
+        if (stamp.number != stream->count + i)
+            return false;
+        stream->latencies[stamp.number] = now > stamp.time ? now - stamp.time : 0;
+    }
+    return true;
+}
+
+async int receive_messages(struct stream *stream)
+{
+    struct source *source = &stream->source;
+    uint32_t batch = least(BATCH_MAX, bide_log_window(source->log));
+    while (stream->count < stream->options.count) {
+        uint32_t left = stream->options.count - (uint32_t)stream->count;
+        int count = await source_read(stream, source, stream->messages, least(batch, left));
+        if (count <= 0)
+            return count;
+        if (!note_latencies(stream, (uint32_t)count)) {
+            report_failure(stream, source->url, "a message is not the next one that was sent");
+            return -EBADMSG;
+        }
+        stream->count += (unsigned)count;
+        try await source_done(stream, source, stream->messages, (uint32_t)count);
+    }
+    return 0;
+}
+
+/* Messages of measure would reach the consumers of a log that is in use. */
+async int check_empty(struct stream *stream)
+{
+    bide_log_message message;
+    struct source *probe = &stream->other;
+    if (url_missing(stream->options.from) == NULL) {
+        try await source_open(stream, probe, stream->options.from, &from_beginning, false);
+        int count = await source_read(stream, probe, &message, 1);
+        if (count < 0)
+            return count;
+        if (count > 0) {
+            report_failure(stream, stream->options.from,
+                           "it has messages; measure takes a log without any");
+            return -EEXIST;
+        }
+        source_close(probe); /* a group that does not read would hold a ring's publishes back */
+    }
+    return 0;
+}
+
+async int run_measure(struct stream *stream)
+{
+    const struct options *options = &stream->options;
+    const bide_log_consumer_options end = {.from = BIDE_LOG_FROM_END};
+    stream->latencies = malloc(options->count * sizeof *stream->latencies);
+    stream->payload = calloc(options->batch, options->size);
+    stream->outgoing = calloc(BATCH_MAX, sizeof *stream->outgoing);
+    if (stream->latencies == NULL || stream->payload == NULL || stream->outgoing == NULL)
+        return out_of_memory(stream);
+    try await check_empty(stream);
+    try await source_open(stream, &stream->source, options->from, &end, true);
+    if (stream->is_stopped)
+        return 0;
+    bide_scope both;
+    bide_scope_init(&both, bide_this_frame());
+    defer bide_scope_destroy(&both);
+    uint64_t start = bide_platform.now();
+    stream->started_at = start;
+    uint32_t batch = least(options->batch, bide_log_window(stream->source.log));
+    if (spawn(&both, send_messages(stream, batch)) < 0 ||
+        spawn(&both, receive_messages(stream)) < 0)
+        return out_of_memory(stream);
+    int status = await bide_scope_join(&both);
+    stream->elapsed = bide_platform.now() - start;
+    return status;
+}
+
+/* ---- All ---- */
+
+async_sized(16384) int command_run(struct stream *stream)
+{
+    switch (stream->options.command) {
+    case COMMAND_COPY:
+        return await run_copy(stream);
+    case COMMAND_TAIL:
+        return await run_tail(stream);
+    case COMMAND_COUNT:
+        return await run_count(stream);
+    case COMMAND_LAG:
+        return await run_lag(stream);
+    default:
+        return await run_measure(stream);
+    }
+}

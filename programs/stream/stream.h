@@ -1,0 +1,135 @@
+/*
+ * stream: copies, prints, counts and measures message logs (bide/message_log.h).
+ *
+ * One thread has a loop. On it run the command, a coroutine that draws the progress, and one that
+ * waits for signals. The first signal ends the command between two batches; the second cancels it.
+ *
+ *     options.c    the command line
+ *     urls.c       which log a URL names, before it is opened
+ *     lines.c      messages as lines of text
+ *     endpoint.c   a log, or standard input and output, to read from and to write to
+ *     commands.c   the commands
+ *     report.c     the progress on the terminal, and what is printed at the end
+ *     stream.c     signals, and main
+ */
+#ifndef STREAM_STREAM_H
+#define STREAM_STREAM_H
+
+#include "lines.h"
+
+#include <bide/descriptor.h>
+#include <bide/loop.h>
+#include <bide/message_log.h>
+#include <bide/scope.h>
+#include <bide/stream.h>
+#include <bide/version.h>
+
+#include <stdbool.h>
+
+enum {
+    BATCH_MAX = 1000,        /* messages that are read or written at once */
+    TAIL_MAX = 1000000,      /* messages that tail prints */
+    MEASURED_MAX = 10000000, /* messages that measure sends */
+    MEASURED_MIN_SIZE = 16,  /* their number and time */
+    MEASURED_MAX_SIZE = 1 << 20,
+    LINE_MAX_BYTES = 8 << 20 /* of standard input */
+};
+
+enum command { COMMAND_COPY, COMMAND_TAIL, COMMAND_COUNT, COMMAND_LAG, COMMAND_MEASURE };
+
+struct options {
+    enum command command;
+    const char *from;  /* a URL */
+    const char *to;    /* copy: a URL */
+    const char *group; /* copy, lag; or NULL */
+    bool has_start;
+    bide_log_position start; /* copy: after this position */
+    uint32_t batch;
+    uint32_t lines; /* tail */
+    uint32_t count; /* measure: messages */
+    uint32_t size;  /* measure: bytes of each */
+    bool follows;   /* tail */
+    bool is_quiet;
+};
+
+/* Where messages are read: a consumer of a log, or standard input. */
+struct source {
+    const char *url;
+    bool is_stdio;
+    bool is_open;
+    bide_log *log;
+    bide_log_consumer consumer;
+
+    bide_descriptor input;
+    bide_reader reader;
+    char *buffer;
+    uint64_t line;      /* its number, from 1 */
+    const char *reason; /* why the next line is none; NULL: it may be one */
+    char **lines;       /* of the messages that were read: BATCH_MAX of them, or NULL */
+
+    bide_log_position position; /* of the newest message that was taken */
+    bool has_position;
+};
+
+/* Where messages are written: a log, or standard output. */
+struct sink {
+    const char *url;
+    bool is_stdio;
+    bide_log *log;
+    bide_descriptor output;
+    struct text text;
+};
+
+struct stream {
+    struct options options;
+    bide_loop *loop;
+    bide_scope *commands;
+    struct source source;
+    struct source other; /* tail -f: what follows; measure: to see that there is nothing */
+    struct sink sink;
+    bide_log_message *messages; /* BATCH_MAX */
+    struct text *tail;          /* the newest lines: a ring */
+    bool is_stopped;            /* by a signal */
+    bool has_failed;            /* and the reason was printed */
+    uint64_t count;             /* messages that are done */
+    uint64_t bytes;
+    uint64_t started_at;
+
+    /* of measure */
+    uint64_t *latencies; /* nanoseconds; `count` of them */
+    uint64_t sent;
+    char *payload;              /* of one batch */
+    bide_log_message *outgoing; /* BATCH_MAX */
+    uint64_t elapsed;
+};
+
+/* ---- options.c ---- */
+
+void options_read(struct options *options, int argc, char **argv);
+
+/* ---- urls.c ---- */
+
+bool url_is_stdio(const char *url);
+
+/* True if both name the same log, which may be by different texts. */
+bool url_is_same(const char *one, const char *other);
+
+/* NULL, or why it cannot be read: opening the directory of a log that is not there would make one. */
+const char *url_missing(const char *url);
+
+/* ---- report.c ---- */
+
+/* Prints "stream: WHAT: WHY", or without `why`; the program fails. */
+void report_failure(struct stream *stream, const char *what, const char *why);
+
+bool progress_is_shown(const struct stream *stream);
+void progress_draw(const struct stream *stream);
+void progress_clear(void);
+
+/* Reports how many messages were copied, or done before an interruption, on standard error. */
+void report_done(const struct stream *stream);
+
+/* The rate and the latencies, on standard output. */
+void report_measured(struct stream *stream, uint64_t elapsed);
+
+#endif

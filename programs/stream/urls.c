@@ -1,0 +1,68 @@
+/* Which log a URL names, before it is opened. The library checks URLs; this only looks at them. */
+#include "stream.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+bool url_is_stdio(const char *url)
+{
+    return strcmp(url, "stdio:") == 0;
+}
+
+static int hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c = (char)(c | 0x20);
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* The part after the scheme, decoded. Returns false if there is none that can be. */
+static bool decode_name(const char *url, const char *scheme, char name[PATH_MAX])
+{
+    size_t length = strlen(scheme), size = 0;
+    if (strncmp(url, scheme, length) != 0)
+        return false;
+    for (url += length; *url != '\0' && *url != '?'; url++) {
+        char c = *url;
+        if (c == '%') {
+            int high = hex_digit(url[1]), low = high < 0 ? -1 : hex_digit(url[2]);
+            if (low < 0)
+                return false;
+            c = (char)(high * 16 + low);
+            url += 2;
+        }
+        if (c == '\0' || size + 1 == PATH_MAX)
+            return false;
+        name[size++] = c;
+    }
+    name[size] = '\0';
+    return true;
+}
+
+bool url_is_same(const char *one, const char *other)
+{
+    char name[PATH_MAX], path[PATH_MAX];
+    struct stat about, others;
+    if (decode_name(one, "ring:", name) && decode_name(other, "ring:", path))
+        return name[0] != '\0' && strcmp(name, path) == 0;
+    return decode_name(one, "file://", name) && decode_name(other, "file://", path) &&
+           stat(name, &about) == 0 && stat(path, &others) == 0 && about.st_dev == others.st_dev &&
+           about.st_ino == others.st_ino;
+}
+
+const char *url_missing(const char *url)
+{
+    char path[PATH_MAX], file[PATH_MAX + 16];
+    struct stat about;
+    if (!decode_name(url, "file://", path) || path[0] != '/')
+        return NULL; /* opening it says more */
+    snprintf(file, sizeof file, "%s/bide-log", path);
+    if (stat(file, &about) == 0)
+        return NULL;
+    return errno == ENOENT || errno == ENOTDIR ? "there is no log" : strerror(errno);
+}

@@ -1,0 +1,461 @@
+#!/usr/bin/env python3
+"""Tests the program stream, by its command line: stream_test.py PROGRAM [TEST]..."""
+
+import os
+import pty
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+
+from programs import PATIENCE, Failure, check, equal, run, tests_of
+
+PROGRAM = sys.argv[1]
+SEED = int(os.environ.get("BIDE_SEED") or random.SystemRandom().getrandbits(48))
+TAB = "a field before the data is not NAME=VALUE, or a tab of the data is not escaped"
+ESCAPE = r"an escape is none of \\ \n \r \t \xHH"
+
+
+class Folder:
+    """A directory of a test's own; log(NAME) is the URL of a log in it."""
+
+    def __enter__(self):
+        self.path = tempfile.mkdtemp(prefix="bide-stream-")
+        return self
+
+    def __exit__(self, *_):
+        shutil.rmtree(self.path)
+
+    def log(self, name, options="level=stored"):
+        return f"file://{self.path}/{name}" + (f"?{options}" if options else "")
+
+
+def call(*arguments, given=b"", **options):
+    """Runs the program: its status, its output and what it says."""
+    done = subprocess.run([PROGRAM, *arguments], input=given, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=PATIENCE,
+                          check=False, **options)
+    return done.returncode, done.stdout, done.stderr.decode()
+
+
+def fill(log, *lines, options=()):
+    given = b"".join(line + b"\n" for line in lines)
+    equal(call("copy", "--quiet", *options, "stdio:", log, given=given), (0, b"", ""))
+
+
+def start(*arguments, **options):
+    return subprocess.Popen([PROGRAM, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0, **options)
+
+
+def finish(process):
+    """Waits for the end: its status, the rest of its output, and what it says."""
+    try:
+        out, said = process.communicate(timeout=PATIENCE)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        raise Failure(f"it does not end; {process.communicate()}") from None
+    return process.returncode, out, said.decode()
+
+
+# ---- copy ----
+
+
+def test_lines_become_messages_and_lines_again():
+    with Folder() as it:
+        equal(call("copy", "stdio:", it.log("a"), given=b"one\n\ntwo\n"), (0, b"", "stream: copied 3 messages\n"))
+        equal(call("copy", it.log("a"), "stdio:"), (0, b"one\n\ntwo\n", "stream: copied 3 messages, up to position 0-3\n"))
+        equal(call("copy", it.log("a"), it.log("b", "level=synced")), (0, b"", "stream: copied 3 messages, up to position 0-3\n"))
+        equal(call("copy", "--quiet", it.log("b"), "stdio:"), (0, b"one\n\ntwo\n", ""))
+        equal(call("copy", "stdio:", it.log("a"), given=b""), (0, b"", "stream: copied 0 messages\n"))
+
+
+def test_lines_have_a_key_headers_and_escapes():
+    rows = [
+        (b"plain \xc3\xa4\xff", None),
+        (b"key:k\tdata", None),
+        (b"key:k\ta=1\tb=\tdata", None),
+        (b"a=1\ta=2\tkey:not one", None),
+        (b"key:\tno key", b"no key"),
+        (b"\\x41\\n\\r\\t\\\\\\x00", b"A\\n\\r\\t\\\\\\x00"),
+        (b"a\\x3Db\\x3a=c=:\td", b"a\\x3db\\x3a=c=:\td"),
+        (b"\x01\x1b[0m\r\x7f", b"\\x01\\x1b[0m\\r\\x7f"),
+        (b"key:\\x09\\n\t", b"key:\\t\\n\t"),
+    ]
+    given = b"".join(line + b"\n" for line, _ in rows)
+    wanted = b"".join((written or line) + b"\n" for line, written in rows)
+    with Folder() as it:
+        equal(call("copy", "stdio:", "stdio:", given=given), (0, wanted, f"stream: copied {len(rows)} messages\n"))
+        fill(it.log("a"), *(line for line, _ in rows))
+        equal(call("copy", "--quiet", it.log("a"), it.log("b")), (0, b"", ""))
+        equal(call("copy", "--quiet", it.log("b"), "stdio:"), (0, wanted, ""))
+
+
+def test_wrong_lines_are_reported_and_those_before_them_are_copied():
+    rows = [
+        (b"a\tb\n", TAB),
+        (b"a:b=c\td\n", TAB),
+        (b"a=b\tkey:k\td\n", TAB),
+        (b"=v\td\n", "a header's name has 1 to 255 bytes"),
+        (b"n" * 256 + b"=v\td\n", "a header's name has 1 to 255 bytes"),
+        (b"a\\\n", ESCAPE),
+        (b"a\\x4\n", ESCAPE),
+        (b"a\\xg0\n", ESCAPE),
+        (b"a\\q\n", ESCAPE),
+        (b"key:\\q\td\n", ESCAPE),
+        (b"n=\\q\td\n", ESCAPE),
+        (b"\\q=v\td\n", ESCAPE),
+        (b"torn", "the last line does not end: it may be a part of one"),
+    ]
+    for line, why in rows:
+        given = b"one\ntwo\n" + line + (b"behind\n" if line.endswith(b"\n") else b"")
+        equal(call("copy", "stdio:", "stdio:", given=given),
+              (1, b"one\ntwo\n", f"stream: standard input, line 3: {why}\nstream: copied 2 messages\n"))
+    equal(call("copy", "stdio:", "stdio:", given=b"\\q\n"),
+          (1, b"", f"stream: standard input, line 1: {ESCAPE}\n"))
+
+
+def test_a_line_has_at_most_8_mib():
+    fits = b"x" * ((8 << 20) - 1) + b"\n"
+    status, out, said = call("copy", "stdio:", "stdio:", given=b"a\n" + fits)
+    check(status == 0 and out == b"a\n" + fits, said)
+    equal(call("copy", "stdio:", "stdio:", given=b"a\nx" + fits),
+          (1, b"a\n", "stream: standard input, line 2: it is longer than 8 MiB\nstream: copied 1 message\n"))
+
+
+def test_any_message_is_the_same_after_a_copy():
+    print(f"# seed {SEED}")
+    drawn = random.Random(SEED)
+
+    def escaped(size, extra=b""):
+        return b"".join(b"\\x%02x" % c if c < 32 or c == 127 or c in b"\\" + extra else bytes([c]) for c in drawn.randbytes(size))
+
+    lines = []
+    for _ in range(300):
+        line = b"key:" + escaped(drawn.randint(1, 20)) + b"\t" if drawn.random() < 0.5 else b""
+        for _ in range(drawn.choice([0, 0, 1, 5])):
+            line += escaped(drawn.randint(1, 9), b"=:") + b"=" + escaped(drawn.randint(0, 20)) + b"\t"
+        lines.append(line + escaped(drawn.choice([0, 1, 30, 500])))
+    named = {b"\\x0a": b"\\n", b"\\x0d": b"\\r", b"\\x09": b"\\t", b"\\x5c": b"\\\\"}
+    wanted = b"".join(re.sub(rb"\\x(?:0a|0d|09|5c)", lambda found: named[found[0]], line) + b"\n" for line in lines)
+    with Folder() as it:
+        fill(it.log("a", "level=stored&segment=4096"), *lines)
+        batch = str(drawn.randint(1, 400))
+        equal(call("copy", "--quiet", "--batch", batch, it.log("a"), it.log("b", "level=stored&window=7")), (0, b"", ""))
+        equal(call("copy", "--quiet", it.log("b"), "stdio:"), (0, wanted, ""))
+        equal(call("tail", "-n", "300", it.log("b")), (0, wanted, ""))
+
+
+def test_a_group_continues_where_it_was():
+    with Folder() as it:
+        fill(it.log("a"), b"1", b"2", b"3")
+        equal(call("copy", "--quiet", "--group", "g", it.log("a"), "stdio:"), (0, b"1\n2\n3\n", ""))
+        equal(call("copy", "--quiet", "--group", "g", it.log("a"), "stdio:"), (0, b"", ""))
+        fill(it.log("a"), b"4")
+        equal(call("lag", it.log("a"), "g"), (0, b"1\n", ""))
+        equal(call("copy", "--quiet", "--group", "g", it.log("a"), "stdio:"), (0, b"4\n", ""))
+        equal(call("lag", it.log("a"), "g"), (0, b"0\n", ""))
+        equal(call("copy", "--quiet", "--group", "late", "--after", "0-2", it.log("a"), "stdio:"), (0, b"3\n4\n", ""))
+        equal(call("copy", "--quiet", "--after", "0-3", it.log("a"), "stdio:"), (0, b"4\n", ""))
+        equal(call("copy", "--quiet", "--after", "0-9", it.log("a"), "stdio:"), (0, b"", ""))
+        equal(call("lag", it.log("a"), "h"), (1, b"", "stream: h: there is no such group\n"))
+
+
+def test_what_was_not_written_is_not_acknowledged():
+    with Folder() as it, open("/dev/full", "wb") as full:
+        fill(it.log("a"), b"1", b"2")
+        done = subprocess.run([PROGRAM, "copy", "--group", "g", it.log("a"), "stdio:"], stdout=full, stderr=subprocess.PIPE,
+                              timeout=PATIENCE, check=False)
+        equal((done.returncode, done.stderr),
+              (1, b"stream: standard output: No space left on device\n"))
+        equal(call("lag", it.log("a"), "g"), (0, b"2\n", ""))
+        status, _, said = call("copy", "--group", "g", it.log("a"), it.log("b", "level=stored&size=0"))
+        equal((status, "size=0" in said), (1, True), said)
+        fill(it.log("c"), b"large enough")
+        equal(call("copy", "--group", "g", it.log("c"), it.log("d", "level=stored&size=4")),
+              (1, b"", f"stream: {it.log('d', 'level=stored&size=4')}: a message is larger than the log's size\n"))
+        equal(call("lag", it.log("c"), "g"), (0, b"1\n", ""))
+
+
+def closed(*numbers):
+    """For preexec_fn: the program is started without these descriptors."""
+    return lambda: [os.close(number) for number in numbers]
+
+
+def test_closed_standard_streams_are_errors_and_no_files_of_logs():
+    with Folder() as it:
+        fill(it.log("a"), b"1", b"2")
+        for stream, url in [(0, ["stdio:", it.log("a")]), (1, [it.log("a"), "stdio:"])]:
+            name = ["standard input", "standard output"][stream]
+            equal(call("copy", *url, preexec_fn=closed(stream)), (1, b"", f"stream: {name}: Bad file descriptor\n"))
+        equal(call("count", it.log("a"), preexec_fn=closed(1)), (1, b"", "stream: standard output: Bad file descriptor\n"))
+        equal(call("copy", "stdio:", it.log("a"), given=b"3\n", preexec_fn=closed(2)), (0, b"", ""))
+        equal(call("copy", it.log("a"), it.log("b"), preexec_fn=closed(0, 1, 2)), (0, b"", ""))
+        equal(call("tail", it.log("b")), (0, b"1\n2\n3\n", ""))
+        equal(call("copy", it.log("none"), it.log("b"), preexec_fn=closed(2))[0], 1)
+        with open(f"{it.path}/lines", "wb+") as file:
+            file.write(b"4\n5\n")
+            file.seek(2)
+            done = subprocess.run([PROGRAM, "copy", "--quiet", "stdio:", it.log("b")], stdin=file, timeout=PATIENCE, check=False)
+        equal(done.returncode, 0)
+        equal(call("tail", "-n", "2", it.log("b")), (0, b"3\n5\n", ""))
+
+
+def test_a_reader_that_has_gone_is_an_error():
+    with Folder() as it:
+        fill(it.log("a"), b"1")
+        process = start("copy", "--quiet", "stdio:", "stdio:", stdin=subprocess.PIPE)
+        process.stdout.close()
+        process.stdout = None
+        process.stdin.write(b"1\n")
+        equal(finish(process), (1, None, "stream: standard output: Broken pipe\n"))
+
+
+# ---- tail, count ----
+
+
+def test_tail_prints_the_newest():
+    with Folder() as it:
+        fill(it.log("a"), *(b"%d" % i for i in range(1, 2001)))
+        equal(call("tail", it.log("a")), (0, b"".join(b"%d\n" % i for i in range(1991, 2001)), ""))
+        equal(call("tail", "-n", "2", it.log("a", "level=stored&window=3")), (0, b"1999\n2000\n", ""))
+        equal(call("tail", "-n", "0", it.log("a")), (0, b"", ""))
+        equal(call("tail", "-n", "5000", it.log("a"))[1].count(b"\n"), 2000)
+        equal(call("tail", "-n", "1", "stdio:", given=b"a\nb\n"), (0, b"b\n", ""))
+
+
+def test_tail_follows_until_it_is_interrupted():
+    with Folder() as it:
+        fill(it.log("a"), b"1", b"2", b"3")
+        for number in signal.SIGINT, signal.SIGTERM:
+            process = start("tail", "-f", "-n", "2", it.log("a"))
+            equal([process.stdout.readline() for _ in range(2)], [b"2\n", b"3\n"])
+            check(process.poll() is None, "it has ended")
+            process.send_signal(number)
+            equal(finish(process), (130, b"", "stream: interrupted: printed 2 messages\n"))
+
+
+def test_count_reads_every_message():
+    with Folder() as it:
+        fill(it.log("a"), *(b"%d" % i for i in range(1500)))
+        equal(call("count", it.log("a")), (0, b"1500\n", ""))
+        equal(call("count", it.log("a", "level=stored&window=1")), (0, b"1500\n", ""))
+        equal(call("count", "stdio:", given=b"a\nb\n"), (0, b"2\n", ""))
+        equal(call("count", "ring:"), (0, b"0\n", ""))
+        status, out, said = call("count", it.log("a", "level=majority"))
+        equal((status, out, "the engine does not give this level" in said), (1, b"", True), said)
+        fill(it.log("b", "level=stored&segment=4096"), *[b"x" * 4000] * 3, options=["--batch", "1"])
+        with open(f"{it.path}/b/00000000000000000002.log", "r+b") as file:
+            file.seek(64 + 40)  # the data of the second message
+            file.write(b"?")
+        equal(call("count", it.log("b", "")), (1, b"", f"stream: {it.log('b', '')}: the message at position 0-2 is damaged\n"))
+        equal(call("copy", it.log("b", ""), "stdio:"),
+              (1, b"x" * 4000 + b"\n", f"stream: {it.log('b', '')}: the message at position 0-2 is damaged\n"
+               "stream: copied 1 message, up to position 0-1\n"))
+
+
+def test_a_log_that_is_not_there_is_not_made():
+    with Folder() as it:
+        for command in ["count"], ["tail"], ["lag"], ["copy"]:
+            rest = ["g"] if command == ["lag"] else ["stdio:"] if command == ["copy"] else []
+            said = call(*command, it.log("a"), *rest)
+            equal(said, (1, b"", f"stream: {it.log('a')}: there is no log\n"))
+        os.mkdir(f"{it.path}/other")
+        equal(call("count", it.log("other")), (1, b"", f"stream: {it.log('other')}: there is no log\n"))
+        equal(os.listdir(it.path), ["other"])
+        equal(os.listdir(f"{it.path}/other"), [])
+        fill(it.log("with%20blank"), b"1")
+        equal(call("count", it.log("with%20blank")), (0, b"1\n", ""))
+
+
+def test_a_log_in_use_is_reported():
+    with Folder() as it:
+        fill(it.log("a"), b"1")
+        process = start("tail", "-f", it.log("a"))
+        equal(process.stdout.readline(), b"1\n")
+        status, out, said = call("count", it.log("a"))
+        equal((status, out), (1, b""))
+        check(said.startswith("stream: file:"), said)
+        process.send_signal(signal.SIGINT)
+        equal(finish(process)[0], 130)
+
+
+# ---- measure ----
+
+
+def check_measured(out, count):
+    words = [line.split(" ") for line in out.decode().splitlines()]
+    equal([row[0] for row in words], ["messages", "rate", "p50", "p99", "p99.9"])
+    equal(words[0][1], str(count))
+    equal([row[2:] for row in words], [[], ["items/s"], ["us"], ["us"], ["us"]])
+    check(0 <= float(words[2][1]) <= float(words[3][1]) <= float(words[4][1]), out)
+
+
+def test_measure_sends_and_reads():
+    with Folder() as it:
+        for url, options, count in [("ring:", [], 10000), ("ring:name?window=16", ["--batch", "1000", "--size", "16"], 10000),
+                                    (it.log("a"), ["--count", "200"], 200),
+                                    (it.log("b", "level=stored&window=5"), ["--count", "203", "--batch", "10"], 203),
+                                    (it.log("c"), ["--count", "1"], 1)]:
+            status, out, said = call("measure", *options, url)
+            equal((status, said), (0, ""))
+            check_measured(out, count)
+        equal(call("count", it.log("b")), (0, b"203\n", ""))
+        url = it.log("b")
+        equal(call("measure", url), (1, b"", f"stream: {url}: it has messages; measure takes a log without any\n"))
+        equal(call("count", it.log("b")), (0, b"203\n", ""))
+        url = it.log("d", "level=stored&size=99")
+        equal(call("measure", url), (1, b"", f"stream: {url}: --size is larger than the log's size\n"))
+
+
+# ---- Signals, and the terminal ----
+
+
+def test_an_interruption_reports_what_was_copied():
+    with Folder() as it:
+        for number in signal.SIGINT, signal.SIGTERM:
+            process = start("copy", "stdio:", "stdio:", stdin=subprocess.PIPE)
+            process.stdin.write(b"1\n2\n")
+            process.stdin.flush()
+            equal([process.stdout.readline() for _ in range(2)], [b"1\n", b"2\n"])
+            os.kill(process.pid, number)
+            process.wait(PATIENCE)
+            equal(finish(process), (130, b"", "stream: interrupted: copied 2 messages\n"))
+        fill(it.log("a"), *[b"x" * 4000] * 200)
+        process = start("copy", "--group", "g", "--batch", "100", it.log("a"), "stdio:")
+        out = process.stdout.read(1)  # it writes more than the pipe takes
+        process.send_signal(signal.SIGINT)
+        status, rest, said = finish(process)
+        # (it may have been at its end before it took the signal)
+        found = re.fullmatch(r"stream: (interrupted: )?copied (\d+) messages, up to position 0-\2\n", said)
+        copied = int(found[2])
+        equal((status, len(out + rest)), (130 if found[1] else 0, 4001 * copied))
+        check(copied >= 100 if found[1] else copied == 200, said)
+        equal(call("lag", it.log("a"), "g"), (0, b"%d\n" % (200 - copied), ""))
+
+
+def test_the_second_signal_cancels():
+    with Folder() as it:
+        fill(it.log("a"), *[b"x" * 4000] * 200)
+        process = start("copy", "--group", "g", "--batch", "100", it.log("a"), "stdio:")
+        process.stdout.read(1)
+        process.send_signal(signal.SIGINT)
+        for _ in range(20 * PATIENCE):  # the first may not have been taken yet, and two at once are one
+            process.send_signal(signal.SIGINT)
+            try:
+                process.wait(0.05)
+                break
+            except subprocess.TimeoutExpired:
+                pass
+        equal((process.returncode, process.stderr.read()), (130, b"stream: interrupted: copied 0 messages\n"))
+        process.stdout.close()
+        process.stderr.close()
+        equal(call("lag", it.log("a"), "g"), (0, b"200\n", ""))
+
+
+def test_measure_is_interrupted():
+    process = start("measure", "--count", "10000000", "ring:")
+    while not catches(process.pid, signal.SIGINT):
+        check(process.poll() is None, "it has ended")
+    process.send_signal(signal.SIGINT)
+    status, out, said = finish(process)
+    count = int(re.fullmatch(r"stream: interrupted: measured (\d+) messages?\n", said)[1])
+    equal(status, 130)
+    if count != 0:
+        check_measured(out, count)
+
+
+def catches(pid, number):
+    """Has the program a handler? (Before it is started, Python has.)"""
+    with open(f"/proc/{pid}/status", encoding="ascii") as file:
+        status = file.read()
+    caught = int(re.search(r"^SigCgt:\s*(\w+)", status, re.M)[1], 16)
+    return status.startswith("Name:\tstream\n") and caught >> (number - 1) & 1
+
+
+def said_on_terminal(*arguments, **options):
+    """What the program writes to a terminal that is its standard error."""
+    control, terminal = pty.openpty()
+    process = subprocess.Popen([PROGRAM, *arguments], stderr=terminal, **options)
+    os.close(terminal)
+    said = b""
+    try:
+        while piece := os.read(control, 65536):
+            said += piece
+    except OSError:  # nobody has it open any more
+        pass
+    os.close(control)
+    equal(process.wait(PATIENCE), 0)
+    return said
+
+
+def test_progress_is_drawn_on_a_terminal():
+    with Folder() as it:
+        fill(it.log("a"), b"1", b"2")
+        drawn = rb"(\r\d+ messages, \d+\.\d MB, \d+/s\x1b\[K)+\r\x1b\[K"
+        found = said_on_terminal("copy", it.log("a"), "stdio:", stdout=subprocess.DEVNULL)
+        check(re.fullmatch(drawn + rb"stream: copied 2 messages, up to position 0-2\r\n", found), found)
+        equal(said_on_terminal("copy", "--quiet", it.log("a"), "stdio:", stdout=subprocess.DEVNULL), b"")
+        found = said_on_terminal("count", it.log("a"), stdout=subprocess.DEVNULL)
+        check(re.fullmatch(drawn, found), found)
+
+
+# ---- The command line ----
+
+
+def test_help_and_version():
+    status, out, said = call("--help")
+    equal((status, said), (0, ""))
+    check(out.startswith(b"usage: stream copy"), out)
+    equal(call("tail", "-n", "1", "--help"), (0, out, ""))
+    status, out, said = call("--version")
+    equal((status, said), (0, ""))
+    check(re.fullmatch(rb"bide-stream \d+\.\d+\.\d+\n", out), out)
+    with open("/dev/full", "wb") as full:
+        equal(subprocess.run([PROGRAM, "--help"], stdout=full, timeout=PATIENCE, check=False).returncode, 1)
+        equal(subprocess.run([PROGRAM, "count", "ring:"], stdout=full, stderr=subprocess.DEVNULL, timeout=PATIENCE,
+                             check=False).returncode, 1)
+
+
+def test_wrong_command_lines_are_rejected():
+    hint = "Try 'stream --help'.\n"
+    with Folder() as it:
+        fill(it.log("a"), b"1")
+        rows = [
+            ([], f"stream: a command is expected\n{hint}"),
+            (["move"], f"stream: unknown command move\n{hint}"),
+            (["copy", "ring:"], f"stream: copy takes two URLs\n{hint}"),
+            (["tail"], f"stream: tail takes a URL\n{hint}"),
+            (["count"], f"stream: count takes a URL\n{hint}"),
+            (["count", "ring:", "ring:"], f"stream: count takes a URL\n{hint}"),
+            (["lag", "ring:"], f"stream: lag takes a URL and a group\n{hint}"),
+            (["measure"], f"stream: measure takes a URL\n{hint}"),
+            (["copy", "a", "b", "c"], f"stream: an argument too many: c\n{hint}"),
+            (["copy", "--colour", "a", "b"], f"stream: unknown option --colour\n{hint}"),
+            (["copy", "-f", "a", "b"], f"stream: the command does not take -f\n{hint}"),
+            (["count", "--group", "g", "a"], f"stream: the command does not take --group\n{hint}"),
+            (["tail", "-n"], f"stream: an option without a value: -n\n{hint}"),
+            (["tail", "-n", "1000001", "a"], "stream: -n takes a number from 0 to 1000000, not '1000001'\n"),
+            (["copy", "--batch", "0", "a", "b"], "stream: --batch takes a number from 1 to 1000, not '0'\n"),
+            (["copy", "--after", "12", "a", "b"], f"stream: --after takes a position, such as 0-12, not 12\n{hint}"),
+            (["measure", "--count", "0", "a"], "stream: --count takes a number from 1 to 10000000, not '0'\n"),
+            (["measure", "--size", "15", "a"], "stream: --size takes a number from 16 to 1048576, not '15'\n"),
+            (["lag", "stdio:", "g"], f"stream: a log is expected, not stdio:\n{hint}"),
+            (["measure", "stdio:"], f"stream: a log is expected, not stdio:\n{hint}"),
+            (["copy", "--group", "g", "stdio:", "ring:"], f"stream: --group and --after are for a log, not stdio:\n{hint}"),
+            (["copy", "--after", "0-1", "stdio:", "ring:"], f"stream: --group and --after are for a log, not stdio:\n{hint}"),
+            (["tail", "-f", "stdio:"], f"stream: -f is for a log, not stdio:\n{hint}"),
+            (["copy", it.log("a"), it.log("%61", "")], f"stream: both URLs are the same log: {it.log('a')}\n{hint}"),
+            (["copy", it.log("a"), it.log("./a", "")], f"stream: both URLs are the same log: {it.log('a')}\n{hint}"),
+            (["copy", "ring:x", "ring:x?window=2"], f"stream: both URLs are the same log: ring:x\n{hint}"),
+        ]
+        for arguments, said in rows:
+            equal(call(*arguments), (2, b"", said), arguments)
+        equal(call("count", "none:x"), (1, b"", "stream: none:x: no such engine\n"))
+        equal(call("count", "--", "-x"), (1, b"", "stream: -x: no such engine\n"))
+        equal(call("count", "stdio:?size=1"), (1, b"", "stream: stdio:?size=1: no such engine\n"))
+
+
+if __name__ == "__main__":
+    sys.exit(run([test for test in tests_of(globals()) if test.__name__.startswith("test_")], sys.argv[2:]))

@@ -1,5 +1,9 @@
 #!/usr/bin/env python3
-"""Tests the program stream, by its command line: stream_test.py PROGRAM [TEST]..."""
+"""
+Tests the program stream, by its command line: stream_test.py PROGRAM [TEST]...
+
+A PROGRAM_faults, which is linked with tests/programs/faults.c, has the test of calls that fail.
+"""
 
 import os
 import pty
@@ -160,6 +164,28 @@ def test_a_group_continues_where_it_was():
         equal(call("copy", "--quiet", "--after", "0-3", it.log("a"), "stdio:"), (0, b"4\n", ""))
         equal(call("copy", "--quiet", "--after", "0-9", it.log("a"), "stdio:"), (0, b"", ""))
         equal(call("lag", it.log("a"), "h"), (1, b"", "stream: h: there is no such group\n"))
+
+
+def test_a_copy_that_was_killed_is_continued():
+    print(f"# seed {SEED}")
+    drawn = random.Random(SEED)
+    lines = [b"%d" % i for i in range(400)]
+    with Folder() as it:
+        fill(it.log("a"), *lines)
+        copy = ["copy", "--quiet", "--group", "g", "--batch", "3", it.log("a"), "stdio:"]
+        seen = []
+        for _ in range(4):
+            with start(*copy) as process:
+                begin = [process.stdout.readline() for _ in range(drawn.randint(0, 90))]
+                process.kill()
+                out = (b"".join(begin) + process.stdout.read()).splitlines()
+            first = len(set(seen))  # what was copied before, or the last batch of it again
+            check(not out or (int(out[0]) in range(first - 3, first + 1) and out == lines[int(out[0]):][:len(out)]), first, out)
+            seen += out
+        status, out, said = call(*copy)
+        equal((status, said), (0, ""))
+        equal(sorted(set(seen + out.split()), key=int), lines)
+        equal(call("lag", it.log("a"), "g"), (0, b"0\n", ""))
 
 
 def test_what_was_not_written_is_not_acknowledged():
@@ -399,6 +425,65 @@ def test_progress_is_drawn_on_a_terminal():
         equal(said_on_terminal("copy", "--quiet", it.log("a"), "stdio:", stdout=subprocess.DEVNULL), b"")
         found = said_on_terminal("count", it.log("a"), stdout=subprocess.DEVNULL)
         check(re.fullmatch(drawn, found), found)
+
+
+# ---- Calls that fail ----
+
+# (The library wakes threads by writes to an eventfd, which cannot fail; /dev/full makes the program's own fail.)
+FAILING = [("malloc", 12), ("calloc", 12), ("realloc", 12), ("aligned_alloc", 12), ("mmap", 12), ("pthread_create", 11),
+           ("epoll_create1", 24), ("eventfd", 24), ("epoll_ctl", 12), ("fcntl", 9), ("read", 5), ("close", 5)]
+
+
+def calls_that_fail(report):
+    """The environment for each call of each function; what is done with it tells whether there was such a call."""
+    for name, error in FAILING:
+        for n in range(1, 500):
+            yield f"{name}:{n}", dict(os.environ, FAULTS=f"{name}:{n}:{error}", FAULTS_REPORT=report)
+            with open(report, encoding="ascii") as file:
+                hits = int(file.read())
+            os.remove(report)
+            if hits == 0:
+                break
+        check(hits == 0, name)
+
+
+def test_each_call_fails():
+    if not PROGRAM.endswith("_faults"):
+        return "for the program that is linked with faults"
+    lines = [b"%d" % i for i in range(1, 6)]
+    whole = b"".join(line + b"\n" for line in lines)
+    with Folder() as it:
+        report = f"{it.path}/report"
+        fill(it.log("a"), *lines)
+        for at, environment in calls_that_fail(report):
+            shutil.copytree(f"{it.path}/a", f"{it.path}/from")
+            copy = ["copy", "--quiet", "--group", "g", "--batch", "2", it.log("from"), it.log("to")]
+            status, _, said = call(*copy, env=environment)
+            check(status in (0, 1) and (status == 1) == (said != ""), at, status, said)
+            copied = call("count", it.log("to"))[1]
+            copied = int(copied) if copied else 0  # (the log may not have been made)
+            has_group, lag, _ = call("lag", it.log("from"), "g")
+            left = int(lag) if has_group == 0 else 5
+            check(copied <= 5 and copied + left >= 5 and (status != 0 or (copied, left) == (5, 0)), at, status, copied, left)
+            equal(call(*copy), (0, b"", ""), at)
+            out = call("copy", "--quiet", it.log("to"), "stdio:")[1]
+            equal(sorted(set(out.split())), lines, at)
+            equal(call("lag", it.log("from"), "g"), (0, b"0\n", ""), at)
+            shutil.rmtree(f"{it.path}/from")
+            shutil.rmtree(f"{it.path}/to")
+        for at, environment in calls_that_fail(report):
+            status, out, said = call("copy", "--quiet", "--batch", "2", "stdio:", "stdio:", given=whole, env=environment)
+            check(status in (0, 1) and (status == 1) == (said != "") and whole.startswith(out), at, status, out, said)
+            check(status != 0 or out == whole, at, out)
+        for at, environment in calls_that_fail(report):
+            status, out, said = call("tail", "-n", "5", it.log("a"), env=environment)
+            check(status in (0, 1) and (status == 1) == (said != "") and whole.startswith(out), at, status, out, said)
+            check(status != 0 or out == whole, at, out)
+        for at, environment in calls_that_fail(report):
+            status, out, said = call("measure", "--count", "10", "ring:", env=environment)
+            check(status in (0, 1) and (status == 1) == (said != ""), at, status, out, said)
+            if status == 0:
+                check_measured(out, 10)
 
 
 # ---- The command line ----

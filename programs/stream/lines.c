@@ -38,6 +38,8 @@ static char escape_letter(unsigned char byte)
 static int text_escape(struct text *text, const void *bytes, size_t size, const char *extra)
 {
     static const char digits[] = "0123456789abcdef";
+    if (size == 0)
+        return 0;
     if (size > SIZE_MAX / ESCAPED || text_reserve(text, size * ESCAPED) < 0)
         return -ENOMEM;
     char *out = text->bytes + text->size;

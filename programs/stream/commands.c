@@ -85,15 +85,20 @@ static int append_text(struct text *text, const struct text *line)
 async int print_tail(struct stream *stream, uint64_t total)
 {
     struct sink *sink = &stream->sink;
-    uint64_t lines = stream->options.lines;
+    uint64_t lines = stream->options.lines, appended = 0;
     for (uint64_t i = total > lines ? total - lines : 0; i < total && !stream->is_stopped; i++) {
         if (append_text(&sink->text, &stream->tail[i % lines]) < 0)
             return out_of_memory(stream);
-        if (sink->text.size >= FLUSHED)
+        appended++;
+        if (sink->text.size >= FLUSHED) {
             try await sink_flush(stream, sink);
-        stream->count++;
+            stream->count += appended;
+            appended = 0;
+        }
     }
-    return await sink_flush(stream, sink);
+    try await sink_flush(stream, sink);
+    stream->count += appended;
+    return 0;
 }
 
 /* Prints the messages that are published from now on. */

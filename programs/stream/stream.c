@@ -79,6 +79,16 @@ static void exit_with_error(const char *what, int status)
     exit(1);
 }
 
+/* Further signals do not end it while it closes logs: the listeners leave the default action. */
+static void block_signals(void)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    (void)pthread_sigmask(SIG_BLOCK, &set, NULL);
+}
+
 static void free_all(struct stream *stream)
 {
     for (uint32_t i = 0; stream->tail != NULL && i < stream->options.lines; i++)
@@ -134,6 +144,7 @@ int main(int argc, char **argv)
     stream.started_at = bide_platform.now();
     status = bide_loop_wait(stream.loop, async_run_all(&frame, &stream, &terminate, &interrupt));
     progress_clear();
+    block_signals();
     source_close(&stream.source);
     source_close(&stream.other);
     sink_close(&stream.sink);

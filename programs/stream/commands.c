@@ -56,14 +56,22 @@ async int run_copy(struct stream *stream)
 /* Keeps the lines of messages, the newest of them; *total counts all. */
 static int keep_lines(struct stream *stream, uint32_t count, uint64_t *total)
 {
+    struct text *scratch = &stream->sink.text;
     for (uint32_t i = 0; i < count; i++, ++*total) {
         if (stream->options.lines == 0)
             continue;
         struct text *line = &stream->tail[*total % stream->options.lines];
-        line->size = 0;
-        if (line_append(line, &stream->messages[i]) < 0)
+        scratch->size = 0;
+        char *bytes = NULL;
+        if (line_append(scratch, &stream->messages[i]) == 0)
+            bytes = malloc(scratch->size);
+        if (bytes == NULL)
             return out_of_memory(stream);
+        memcpy(bytes, scratch->bytes, scratch->size);
+        free(line->bytes);
+        *line = (struct text){bytes, scratch->size, scratch->size};
     }
+    scratch->size = 0;
     return 0;
 }
 

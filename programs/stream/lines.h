@@ -9,9 +9,10 @@
  *     \\ \n \r \t   these bytes
  *     \xHH          the byte with that number in hexadecimal
  *
- * Writing escapes bytes below 0x20, 0x7f and \, and = and : in the names of headers. So a line never
- * controls a terminal, and each message has one text. Reading takes any byte as it is, but for tab,
- * line feed and \, so a text file without tabs and \ is messages. A key of no bytes is no key.
+ * Writing escapes bytes below 0x20, 0x7f and \, and = and : in the names of headers. So each message
+ * has one text. Control characters of 128 to 159 are written as they are. Reading takes any byte as it
+ * is, but for tab, line feed and \, so a text file without tabs and \ is messages. A key of no bytes is
+ * no key.
  */
 #ifndef STREAM_LINES_H
 #define STREAM_LINES_H

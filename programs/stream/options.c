@@ -27,7 +27,7 @@ static const char help[] =
     "\n"
     "tail: the newest messages\n"
     "  -n N             how many, up to 1000000 (10)\n"
-    "  -f               then wait for more, and print them\n"
+    "  -f               then wait for more, and print them; no other process can use a file log\n"
     "\n"
     "measure: sends messages to a log that has none, and reads them\n"
     "  --count N        how many, up to 10000000 (10000)\n"

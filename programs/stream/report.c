@@ -1,7 +1,6 @@
 /*
- * Reports: the progress, on a terminal; the end of a command; and the numbers of measure. A URL
- * is of the command line, and a line of a message is escaped, so no text controls the terminal that
- * its user did not type.
+ * Reports: the progress, on a terminal; the end of a command; and the numbers of measure. They have
+ * no text of messages.
  */
 #include "stream.h"
 
@@ -27,7 +26,10 @@ void report_failure(struct stream *stream, const char *what, const char *why)
 /* Not on the terminal on which messages are printed. */
 bool progress_is_shown(const struct stream *stream)
 {
-    bool prints = stream->sink.is_stdio && isatty(STDOUT_FILENO);
+    const struct options *options = &stream->options;
+    bool prints = options->command == COMMAND_TAIL ||
+                  (options->command == COMMAND_COPY && url_is_stdio(options->to));
+    prints = prints && isatty(STDOUT_FILENO);
     return !stream->options.is_quiet && !prints && isatty(STDERR_FILENO);
 }
 

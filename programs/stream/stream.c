@@ -26,8 +26,8 @@ async int draw_progress(struct stream *stream)
 }
 
 /*
- * The first signal ends sources: what was read of them is written, and what measure has sent is
- * read. The second signal cancels.
+ * The first signal ends sources: the batch that was read of them is written, and what measure has sent
+ * is read. The second signal cancels.
  */
 async int stop_on_signals(struct stream *stream, bide_signal *terminate, bide_signal *interrupt)
 {

@@ -404,10 +404,10 @@ def catches(pid, number):
     return status.startswith("Name:\tstream\n") and caught >> (number - 1) & 1
 
 
-def said_on_terminal(*arguments, **options):
-    """What the program writes to a terminal that is its standard error."""
+def said_on_terminal(*arguments, prints=False):
+    """What the program writes to a terminal that is its standard error, and its output if it prints."""
     control, terminal = pty.openpty()
-    process = subprocess.Popen([PROGRAM, *arguments], stderr=terminal, **options)
+    process = subprocess.Popen([PROGRAM, *arguments], stderr=terminal, stdout=terminal if prints else subprocess.DEVNULL)
     os.close(terminal)
     said = b""
     try:
@@ -424,10 +424,15 @@ def test_progress_is_drawn_on_a_terminal():
     with Folder() as it:
         fill(it.log("a"), b"1", b"2")
         drawn = rb"(\r\d+ messages, \d+\.\d MB, \d+/s\x1b\[K)+\r\x1b\[K"
-        found = said_on_terminal("copy", it.log("a"), "stdio:", stdout=subprocess.DEVNULL)
+        found = said_on_terminal("copy", it.log("a"), "stdio:")
         check(re.fullmatch(drawn + rb"stream: copied 2 messages, up to position 0-2\r\n", found), found)
-        equal(said_on_terminal("copy", "--quiet", it.log("a"), "stdio:", stdout=subprocess.DEVNULL), b"")
-        found = said_on_terminal("count", it.log("a"), stdout=subprocess.DEVNULL)
+        equal(said_on_terminal("copy", "--quiet", it.log("a"), "stdio:"), b"")
+        equal(said_on_terminal("tail", it.log("a"), prints=True), b"1\r\n2\r\n")
+        equal(said_on_terminal("copy", it.log("a"), "stdio:", prints=True),
+              b"1\r\n2\r\nstream: copied 2 messages, up to position 0-2\r\n")
+        found = said_on_terminal("count", it.log("a"), prints=True)
+        check(re.fullmatch(drawn + rb"2\r\n", found), found)
+        found = said_on_terminal("count", it.log("a"))
         check(re.fullmatch(drawn, found), found)
 
 

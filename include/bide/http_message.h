@@ -107,7 +107,7 @@ typedef struct bide_http_input {
     size_t scanned;         /* of the line, or lines, that are looked at */
     uint64_t left;          /* bytes of the body, or of the chunk, that are to come */
     uint64_t taken;         /* bytes of the body that were read */
-    uint64_t max;          /* bytes that it may have */
+    uint64_t max;           /* bytes that it may have */
     bide_http_field *fields;
     size_t field_count;
     size_t trailer_count; /* behind the fields of the head */
@@ -162,8 +162,8 @@ typedef struct bide_http_output {
     };
 
     /* of the output of earlier messages, which another coroutine may send meanwhile */
-    bool is_lent;    /* it is being sent: the buffer's bytes keep their place */
-    int lent_status; /* of the last such send */
+    bool is_sent_early; /* it is being sent: the buffer's bytes keep their place */
+    int early_status;   /* of the last such send */
     bide_auto_event returned;
 } bide_http_output;
 

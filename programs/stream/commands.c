@@ -10,7 +10,7 @@ enum { FLUSHED = 1 << 16 /* bytes of lines that tail writes at once */ };
 
 static const bide_log_consumer_options from_beginning = {.from = BIDE_LOG_FROM_BEGINNING};
 
-static uint32_t least(uint32_t one, uint32_t other)
+static uint32_t minimum(uint32_t one, uint32_t other)
 {
     return one < other ? one : other;
 }
@@ -37,9 +37,9 @@ async int run_copy(struct stream *stream)
     try await sink_open(stream, sink, options->to);
     uint32_t batch = options->batch;
     if (!source->is_stdio)
-        batch = least(batch, bide_log_window(source->log));
+        batch = minimum(batch, bide_log_window(source->log));
     if (!sink->is_stdio)
-        batch = least(batch, bide_log_window(sink->log));
+        batch = minimum(batch, bide_log_window(sink->log));
     while (!stream->is_stopped) {
         int count = await source_read(stream, source, stream->messages, batch);
         if (count <= 0)
@@ -109,26 +109,6 @@ async int print_tail(struct stream *stream, uint64_t total)
     return 0;
 }
 
-/* Prints the messages that are published from now on. */
-async int follow(struct stream *stream)
-{
-    struct source *source = &stream->other;
-    const bide_log_consumer_options place = {.from = BIDE_LOG_FROM_POSITION,
-                                             .position = stream->source.position};
-    try await source_open(stream, source, stream->options.from, &place, true);
-    source_close(&stream->source); /* not before: a log may end with its last handle */
-    uint32_t batch = least(BATCH_MAX, bide_log_window(source->log));
-    while (!stream->is_stopped) {
-        int count = await source_read(stream, source, stream->messages, batch);
-        if (count <= 0)
-            return count;
-        try await sink_write(stream, &stream->sink, stream->messages, (uint32_t)count);
-        stream->count += (unsigned)count;
-        try await source_done(stream, source, stream->messages, (uint32_t)count);
-    }
-    return 0;
-}
-
 async int run_tail(struct stream *stream)
 {
     struct source *source = &stream->source;
@@ -139,7 +119,8 @@ async int run_tail(struct stream *stream)
         return out_of_memory(stream);
     try await source_open(stream, source, stream->options.from, &from_beginning, false);
     try await sink_open(stream, &stream->sink, "stdio:");
-    uint32_t batch = source->is_stdio ? BATCH_MAX : least(BATCH_MAX, bide_log_window(source->log));
+    uint32_t batch =
+        source->is_stdio ? BATCH_MAX : minimum(BATCH_MAX, bide_log_window(source->log));
     while (!stream->is_stopped &&
            (count = await source_read(stream, source, stream->messages, batch)) > 0) {
         if (keep_lines(stream, (uint32_t)count, &total) < 0)
@@ -148,10 +129,7 @@ async int run_tail(struct stream *stream)
     }
     if (count < 0)
         return count;
-    try await print_tail(stream, total);
-    if (stream->options.follows && !stream->is_stopped)
-        try await follow(stream);
-    return 0;
+    return await print_tail(stream, total);
 }
 
 /* ---- count, lag ---- */
@@ -160,7 +138,8 @@ async int run_count(struct stream *stream)
 {
     struct source *source = &stream->source;
     try await source_open(stream, source, stream->options.from, &from_beginning, false);
-    uint32_t batch = source->is_stdio ? BATCH_MAX : least(BATCH_MAX, bide_log_window(source->log));
+    uint32_t batch =
+        source->is_stdio ? BATCH_MAX : minimum(BATCH_MAX, bide_log_window(source->log));
     while (!stream->is_stopped) {
         int count = await source_read(stream, source, stream->messages, batch);
         if (count <= 0)
@@ -195,7 +174,7 @@ async int send_messages(struct stream *stream, uint32_t batch)
     while (stream->sent < options->count && !stream->is_stopped) {
         bide_log_operation operation;
         uint32_t count = options->count - (uint32_t)stream->sent;
-        count = least(count, batch);
+        count = minimum(count, batch);
         for (uint32_t i = 0; i < count; i++) {
             struct stamp stamp = {stream->sent + i, bide_platform.now()};
             char *payload = stream->payload + (size_t)i * options->size;
@@ -237,10 +216,10 @@ static bool note_latencies(struct stream *stream, uint32_t count)
 async int receive_messages(struct stream *stream)
 {
     struct source *source = &stream->source;
-    uint32_t batch = least(BATCH_MAX, bide_log_window(source->log));
+    uint32_t batch = minimum(BATCH_MAX, bide_log_window(source->log));
     while (stream->count < stream->options.count) {
         uint32_t left = stream->options.count - (uint32_t)stream->count;
-        int count = await source_read(stream, source, stream->messages, least(batch, left));
+        int count = await source_read(stream, source, stream->messages, minimum(batch, left));
         if (count <= 0)
             return count;
         if (!note_latencies(stream, (uint32_t)count)) {
@@ -291,7 +270,7 @@ async int run_measure(struct stream *stream)
     defer bide_scope_destroy(&both);
     uint64_t start = bide_platform.now();
     stream->started_at = start;
-    uint32_t batch = least(options->batch, bide_log_window(stream->source.log));
+    uint32_t batch = minimum(options->batch, bide_log_window(stream->source.log));
     if (spawn(&both, send_messages(stream, batch)) < 0 ||
         spawn(&both, receive_messages(stream)) < 0)
         return out_of_memory(stream);

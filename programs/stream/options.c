@@ -27,7 +27,6 @@ static const char help[] =
     "\n"
     "tail: the newest messages\n"
     "  -n N             how many, up to 1000000 (10)\n"
-    "  -f               then wait for more, and print them; no other process can use a file log\n"
     "\n"
     "measure: sends messages to a log that has none, and reads them\n"
     "  --count N        how many, up to 10000000 (10000)\n"
@@ -49,9 +48,9 @@ static const struct {
     unsigned commands;
     bool has_value;
 } known[] = {
-    {"--group", COPY, true},   {"--after", COPY, true}, {"--batch", COPY | MEASURE, true},
-    {"-n", TAIL, true},        {"-f", TAIL, false},     {"--count", MEASURE, true},
-    {"--size", MEASURE, true}, {"--quiet", ~0u, false},
+    {"--group", COPY, true}, {"--after", COPY, true},    {"--batch", COPY | MEASURE, true},
+    {"-n", TAIL, true},      {"--count", MEASURE, true}, {"--size", MEASURE, true},
+    {"--quiet", ~0u, false},
 };
 
 static enum command read_command(const char *name)
@@ -89,8 +88,6 @@ static void set_option(struct options *options, const char *name, const char *va
         options->batch = (uint32_t)command_line_number(name, value, 1, BATCH_MAX);
     } else if (strcmp(name, "-n") == 0) {
         options->lines = (uint32_t)command_line_number(name, value, 0, TAIL_MAX);
-    } else if (strcmp(name, "-f") == 0) {
-        options->follows = true;
     } else if (strcmp(name, "--count") == 0) {
         options->count = (uint32_t)command_line_number(name, value, 1, MEASURED_MAX);
     } else if (strcmp(name, "--size") == 0) {
@@ -119,8 +116,6 @@ static void set_words(struct options *options, const char *const *words, unsigne
         command_line_reject("a log is expected, not", options->from);
     if (is_stdio && (options->group != NULL || options->has_start))
         command_line_reject("--group and --after are for a log, not", options->from);
-    if (is_stdio && options->follows)
-        command_line_reject("-f is for a log, not", options->from);
     if (options->command == COMMAND_COPY && url_is_same(options->from, options->to))
         command_line_reject("both URLs are the same log:", options->from);
 }

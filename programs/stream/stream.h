@@ -48,7 +48,6 @@ struct options {
     uint32_t lines; /* tail */
     uint32_t count; /* measure: messages */
     uint32_t size;  /* measure: bytes of each */
-    bool follows;   /* tail */
     bool is_quiet;
 };
 
@@ -85,7 +84,7 @@ struct stream {
     bide_loop *loop;
     bide_scope *commands;
     struct source source;
-    struct source other; /* tail -f: what follows; measure: to see that there is nothing */
+    struct source other; /* measure: to see that there is nothing */
     struct sink sink;
     bide_log_message *messages; /* BATCH_MAX */
     struct text *tail;          /* the newest lines: a ring */

@@ -16,7 +16,7 @@
  *    the flush of a request that is cancelled or times out: the unsent bytes stay in the buffer, and
  *    the next flush resumes there.
  *    The output of earlier messages is no part of this one: another coroutine may send it while the message is written
- *    (bide_http_output_lend_). Until that has ended, the buffer's bytes keep their place, only the free part behind
+ *    (bide_http_output_send_early_). Until that has ended, the buffer's bytes keep their place, only the free part behind
  *    them is used, and a write or flush waits before its first byte.
  * 4. A chunk that is being gathered lies in the unsent part of the buffer and is not empty.
  */
@@ -77,8 +77,8 @@ void bide_http_output_init_(bide_http_output *output, bide_writer *writer, bide_
     output->is_framed = false;
     output->is_request = false;
     output->is_sending = false;
-    output->is_lent = false;
-    output->lent_status = 0;
+    output->is_sent_early = false;
+    output->early_status = 0;
     bide_auto_event_init(&output->returned, false);
     bide_http_output_start_(output);
 }
@@ -91,7 +91,7 @@ static void http_output_compact(bide_http_output *output)
     bide_writer *writer = output->writer;
     size_t buffered = bide_writer_buffered(writer);
     size_t shift = writer->begin;
-    bide_assert(!output->is_lent && !writer->is_writing);
+    bide_assert(!output->is_sent_early && !writer->is_writing);
     bide_assert(output->chunk == HTTP_OUTPUT_NO_CHUNK || output->chunk >= shift);
     memmove(writer->buffer, writer->buffer + shift, buffered);
     writer->begin = 0;
@@ -107,7 +107,7 @@ static bool http_output_make_room(bide_http_output *output, size_t size)
     bide_writer *writer = output->writer;
     if (size <= writer->size - writer->end)
         return true;
-    if (size > writer->size - bide_writer_buffered(writer) || output->is_lent) /* 3 */
+    if (size > writer->size - bide_writer_buffered(writer) || output->is_sent_early) /* 3 */
         return false;
     http_output_compact(output);
     return true;
@@ -390,7 +390,7 @@ bide_body(http_write)
     bide_begin(http_write, bide_http_output * self);
     if (self->status != -EAGAIN)
         bide_return(self->status);
-    while (self->is_lent) { /* 3 */
+    while (self->is_sent_early) { /* 3 */
         http_watch_start_wait(self->watch, bide_this_context());
         /* (if the operation is destroyed: its bytes are counted, and will not follow) */
         self->error = self->is_flush ? 0 : -ECANCELED;
@@ -398,7 +398,7 @@ bide_body(http_write)
         self->error = 0;
         http_watch_stop_wait(self->watch);
         if (self->status == 0)
-            self->status = self->lent_status;
+            self->status = self->early_status;
         if (self->status < 0) {
             self->error = self->status;
             bide_return(self->status);
@@ -448,7 +448,7 @@ bide_awaiter *bide_http_output_flush_(bide_http_output *output)
 
 /* ---- The output of earlier messages ---- */
 
-bide_awaiter *bide_http_output_lend_(bide_http_output *output)
+bide_awaiter *bide_http_output_send_early_(bide_http_output *output)
 {
     bide_writer *writer = output->writer;
     /* (Plain calls use the part behind the bytes. A file may be being read into that part.) */
@@ -457,7 +457,7 @@ bide_awaiter *bide_http_output_lend_(bide_http_output *output)
     writer->of_buffer = http_output_earlier(output);
     bide_assert(writer->of_buffer != 0 && !output->is_sending && !writer->is_writing);
     writer->is_writing = true;
-    output->is_lent = true;
+    output->is_sent_early = true;
     return bide_stream_write(&writer->operation, writer->stream, writer->buffer + writer->begin,
                              writer->of_buffer);
 }
@@ -465,11 +465,11 @@ bide_awaiter *bide_http_output_lend_(bide_http_output *output)
 void bide_http_output_withdraw_(bide_http_output *output)
 {
     bide_writer *writer = output->writer;
-    if (!output->is_lent)
+    if (!output->is_sent_early)
         return;
     size_t count = bide_stream_count(&writer->operation, writer->stream);
     bide_assert(writer->is_writing && count <= writer->of_buffer);
-    output->is_lent = false;
+    output->is_sent_early = false;
     writer->is_writing = false;
     writer->begin += count;
     if (writer->begin == writer->end) {
@@ -484,7 +484,7 @@ int bide_http_output_take_back_(bide_http_output *output, int status)
     bide_http_output_withdraw_(output);
     if (status == 0 && bide_writer_buffered(output->writer) == before)
         status = -EIO; /* it would be retried forever */
-    output->lent_status = status;
+    output->early_status = status;
     bide_auto_event_set(&output->returned);
     return status;
 }

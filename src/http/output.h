@@ -56,7 +56,7 @@ bide_awaiter *bide_http_output_flush_(bide_http_output *output);
  * stream has sent nothing without an error. If the operation is destroyed,
  * bide_http_output_withdraw_ removes them. Errors: those of the stream.
  */
-bide_awaiter *bide_http_output_lend_(bide_http_output *output);
+bide_awaiter *bide_http_output_send_early_(bide_http_output *output);
 int bide_http_output_take_back_(bide_http_output *output, int status);
 void bide_http_output_withdraw_(bide_http_output *output);
 

@@ -364,7 +364,7 @@ bide_coroutine(http_guard_body)
         if (self->status < 0)
             break;
         while (self->status == 0 && http_guard_must_send(self->connection)) {
-            bide_await_status(self->status, bide_http_output_lend_(&self->connection->output));
+            bide_await_status(self->status, bide_http_output_send_early_(&self->connection->output));
             self->status = bide_http_output_take_back_(&self->connection->output, self->status);
         }
         while (self->status == 0 && http_guard_may_read(self->connection)) {
@@ -818,7 +818,7 @@ static bool http_connection_has_unread(const bide_http_connection *connection)
 /* The guard's send was cancelled: the stream may have taken bytes that it has not sent. */
 static bool http_connection_was_cut(const bide_http_connection *connection)
 {
-    return connection->output.lent_status == -ECANCELED;
+    return connection->output.early_status == -ECANCELED;
 }
 
 /*
@@ -829,9 +829,9 @@ static bool http_connection_keeps_earlier(bide_http_connection *connection)
 {
     bide_http_output *output = &connection->output;
     size_t earlier = http_output_earlier(output);
-    bool is_broken = (output->lent_status < 0 && !http_connection_was_cut(connection)) ||
+    bool is_broken = (output->early_status < 0 && !http_connection_was_cut(connection)) ||
                      (output->error != 0 && output->state == HTTP_OUTPUT_NOTHING);
-    bide_assert(!output->is_lent);
+    bide_assert(!output->is_sent_early);
     connection->writer.end = connection->writer.begin + (is_broken ? 0 : earlier);
     return bide_writer_buffered(&connection->writer) != 0 ||
            (!is_broken && http_connection_was_cut(connection));

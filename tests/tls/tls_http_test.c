@@ -31,7 +31,8 @@ bide_coroutine(handler_body)
     do {
         bide_try(bide_http_read(&self->exchange, self->buffer, sizeof self->buffer));
     } while (self->exchange.count != 0);
-    bide_try(bide_http_respond(&self->exchange, self->exchange.request.path.data, self->exchange.request.path.size));
+    bide_try(bide_http_respond(&self->exchange, self->exchange.request.path.data,
+                               self->exchange.request.path.size));
     bide_end();
 }
 
@@ -40,16 +41,20 @@ static int64_t constant_clock(void)
     return 784111777;
 }
 
-#define ANSWER(path, size) "HTTP/1.1 200 OK\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nContent-Length: " size "\r\n\r\n" path
-#define GET(path)          "GET " path " HTTP/1.1\r\nHost: a\r\n\r\n"
-#define POST(path)         "POST " path " HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n"
+#define ANSWER(path, size)                                                            \
+    "HTTP/1.1 200 OK\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nContent-Length: " size \
+    "\r\n\r\n" path
+#define GET(path)  "GET " path " HTTP/1.1\r\nHost: a\r\n\r\n"
+#define POST(path) "POST " path " HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n"
 
 /* ---- The client ---- */
 
 static void say(const char *text)
 {
     side *client = &f.pair.client;
-    assert_int_equal(world_wait(f.pair.world, bide_stream_write(&client->write, client->stream, text, strlen(text))), 0);
+    assert_int_equal(world_wait(f.pair.world, bide_stream_write(&client->write, client->stream,
+                                                                text, strlen(text))),
+                     0);
 }
 
 /* Reads until as many bytes have arrived as the text has. All bytes so far are the text. */
@@ -57,8 +62,11 @@ static void expect(const char *text)
 {
     side *client = &f.pair.client;
     while (f.output_size < strlen(text)) {
-        assert_int_equal(world_wait(f.pair.world, bide_stream_read(&client->read, client->stream, f.output + f.output_size,
-                                                                   sizeof f.output - 1 - f.output_size)), 0);
+        assert_int_equal(
+            world_wait(f.pair.world,
+                       bide_stream_read(&client->read, client->stream, f.output + f.output_size,
+                                        sizeof f.output - 1 - f.output_size)),
+            0);
         size_t count = bide_stream_count(&client->read, client->stream);
         assert_true(count != 0);
         f.output_size += count;
@@ -71,7 +79,8 @@ static void expect(const char *text)
 static int finish(void)
 {
     side *client = &f.pair.client;
-    assert_int_equal(world_wait(f.pair.world, bide_stream_shutdown_output(&client->write, client->stream)), 0);
+    assert_int_equal(
+        world_wait(f.pair.world, bide_stream_shutdown_output(&client->write, client->stream)), 0);
     return end(f.pair.world, &f.serving);
 }
 
@@ -81,9 +90,11 @@ static void over_each_stream(void **state, void (*run)(void))
     world *world = world_of(state);
     bide_tls_config *client = usual_client();
     bide_tls_config *server = usual_server();
-    bide_http_options options = {
-        .handler = {&handler_body, sizeof(struct handler)}, .clock = constant_clock, .allows_half_close = true,
-        .linger_timeout = UINT64_C(600000000000)}; /* (however slow this machine is) */
+    bide_http_options options = {.handler = {&handler_body, sizeof(struct handler)},
+                                 .clock = constant_clock,
+                                 .allows_half_close = true,
+                                 .linger_timeout =
+                                     UINT64_C(600000000000)}; /* (however slow this machine is) */
     for (below kind = 0; kind < BELOWS; kind++)
         for (int is_plain = 0; is_plain < 2; is_plain++) {
             f.output_size = 0;
@@ -98,7 +109,8 @@ static void over_each_stream(void **state, void (*run)(void))
             } else {
                 pair_greet_well(&f.pair, client, server, "server.test");
             }
-            begin(world, &f.serving, bide_http_serve(&f.connection, &f.http, f.pair.server.stream, f.memory));
+            begin(world, &f.serving,
+                  bide_http_serve(&f.connection, &f.http, f.pair.server.stream, f.memory));
             run();
             pair_close(&f.pair);
             free(f.memory);
@@ -146,9 +158,10 @@ static void break_off_before_reading(void)
     snprintf(wanted, sizeof wanted, ANSWER("%s", "3001"), path);
     say(request);
     if (f.pair.kind == SMALL_PIPES && !world_is("pool")) /* (there it is on another thread) */
-        while (!f.connection.output.is_lent)
+        while (!f.connection.output.is_sent_early)
             turn(f.pair.world);
-    assert_int_equal(world_wait(f.pair.world, bide_stream_shutdown_output(&client->write, client->stream)), 0);
+    assert_int_equal(
+        world_wait(f.pair.world, bide_stream_shutdown_output(&client->write, client->stream)), 0);
     for (int i = 0; i < 20; i++)
         turn(f.pair.world);
     expect(wanted);

@@ -364,7 +364,8 @@ bide_coroutine(http_guard_body)
         if (self->status < 0)
             break;
         while (self->status == 0 && http_guard_must_send(self->connection)) {
-            bide_await_status(self->status, bide_http_output_send_early_(&self->connection->output));
+            bide_await_status(self->status,
+                              bide_http_output_send_early_(&self->connection->output));
             self->status = bide_http_output_take_back_(&self->connection->output, self->status);
         }
         while (self->status == 0 && http_guard_may_read(self->connection)) {

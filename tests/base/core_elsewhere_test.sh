@@ -5,6 +5,7 @@
 #   wasi       compiled by clang for WebAssembly with wasi-libc, run by node. One thread.
 #   windows    compiled by gcc of mingw-w64 for Windows of 64 bits, run by wine.
 set -u
+export LC_ALL=C
 root=$1 system=$2
 shift 2
 scratch=$(mktemp -d)

@@ -59,7 +59,7 @@ SOURCES = {
 HEADERS = {
     "base": "atomic compiler errors extend/fence platform sequence version detail/arguments detail/back_off detail/check_atomic "
             "detail/element detail/join_deque detail/ring_position detail/sequence_names detail/sequence_names_end "
-            "detail/shared_words detail/system_types detail/this_thread detail/tuning",
+            "detail/shared_words detail/this_thread detail/tuning",
     "coroutine": "allocator async_generator context_value coroutine create deadline frame generator handle inspect interval "
                  "recursive_generator schedule scope sleep stop stop_callback sync_wait task then when with_stop "
                  "extend/branch extend/choice extend/coroutine_type extend/handshake extend/root extend/timer extend/wrapper "
@@ -70,6 +70,7 @@ HEADERS = {
             "extend/waiter_queue detail/claim_turn detail/sequence_again",
     "queue": "broadcast channel counted_queue hazard linked_queue mpmc_ring node_pool oneshot rendezvous ring segment_queue "
              "select select_set spsc_channel spsc_ring unbounded_channel watch core",
+    "system": "detail/system_types",
     "schedule": "blocking fork join parallel pollable run_loop spawn strand thread_pool token_bucket",
     "inspect": "dump stall_detector trace",
     "io": "acceptor address buffer_pool descriptor directory fd_passing file file_copy file_lock file_watch io_pool loop path process receiver run send_file signal socket "

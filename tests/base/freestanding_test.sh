@@ -109,7 +109,7 @@ fi
 # 3. A header names its floor; headers in detail/ are parts of others, on their floor.
 is_core_header() {
     case $1 in
-    include/bide/detail/editor.h | include/bide/detail/async_macros.h) return 1 ;;
+    include/bide/detail/editor.h | include/bide/detail/async_macros.h | include/bide/detail/system_types.h) return 1 ;;
     include/bide/detail/*) return 0 ;;
     esac
     grep -Eq 'Floor: (base|coroutine|sync|queue)\.' "$1"

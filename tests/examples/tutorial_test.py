@@ -6,11 +6,12 @@ tutorial_test.py ROOT BIDEC LIBRARIES TLS-LIBRARIES COMPILER...
     NN      the page's text is the output; each block of code is a part of the program, and links to it
     NN-NAME the program compiles, succeeds and prints NN-NAME.txt
 
-TLS-LIBRARIES: "" if there is no TLS; then programs with it are skipped.
+TLS-LIBRARIES: "" if there is no TLS. Programs with it are skipped then, and where the command openssl is missing.
 """
 import concurrent.futures
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -80,8 +81,8 @@ if failures == 0:
     with tempfile.TemporaryDirectory() as scratch_folder, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         runs = {}
         for one in names:
-            if "bide/tls.h" in read(os.path.join(folder, one + ".c")) and not tls_libraries:
-                check(one, [], "built without TLS")
+            if "bide/tls.h" in read(os.path.join(folder, one + ".c")) and not (tls_libraries and shutil.which("openssl")):
+                check(one, [], "built without TLS, or the command openssl is missing")
             else:
                 runs[one] = pool.submit(run, one, scratch_folder)
         for one, result in runs.items():

@@ -547,10 +547,16 @@ static void a_loop_without_nanoseconds_says_so_and_sleeps_in_milliseconds(void *
             faults_clear();
             faults_fail(refused[i], later ? 2 : 1, FAULTS_ALWAYS, errors[j % 2]);
             assert_int_equal(bide_loop_create(&loop, &options), 0);
-            while (later && faults_calls(refused[i]) < 2) /* (a sleep that is late asks for nothing) */
+            bide_loop_back_end back_end = bide_loop_backend(loop);
+            if (later && (back_end.limits & BIDE_LOOP_MILLISECONDS) != 0) {
+                faults_clear(); /* the system has no such call from the beginning */
+                bide_loop_destroy(loop);
+                continue;
+            }
+            while (later &&
+                   faults_calls(refused[i]) < 2) /* (a sleep that is late asks for nothing) */
                 assert_int_equal(sleep_on(loop, SHORT), 0);
             unsigned asked = faults_calls(refused[i]);
-            bide_loop_back_end back_end = bide_loop_backend(loop);
             uint64_t before = bide_platform.now();
             int status = sleep_on(loop, SHORT);
             uint64_t after = bide_platform.now();
@@ -628,11 +634,12 @@ bide_coroutine(stuck_body)
             faults_fail(FAULT_PPOLL, 1, FAULTS_ALWAYS, ENOMEM);
             faults_fail(FAULT_POLL, 1, FAULTS_ALWAYS, ENOMEM);
         }
-        bide_await_status(self->status,
-                          bide_with_deadline(&self->limited,
-                                             bide_now(bide_this_context()) + 30000000,
-                                             bide_connect(&self->operation, &self->others[self->i],
-                                                          &self->address)));
+        bide_await_status(
+            self->status,
+            bide_with_deadline(
+                &self->limited,
+                self->i == 0 ? BIDE_FOREVER : bide_now(bide_this_context()) + 30000000,
+                bide_connect(&self->operation, &self->others[self->i], &self->address)));
     }
     bide_finally();
     faults_clear();

@@ -184,6 +184,8 @@ static void a_listener_does_not_rest_because_others_take_its_connections(void **
     }
     assert_false(runner.has_ended);
     int fd = connect_to(&listener);
+    struct pollfd queue = {.fd = bide_descriptor_fd(&listener), .events = POLLIN};
+    assert_int_equal(poll(&queue, 1, -1), 1);
     bide_loop_get_stats(w->loop, &before);
     assert_int_equal(end(w, &runner), 0);
     bide_loop_get_stats(w->loop, &after);

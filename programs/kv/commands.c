@@ -266,8 +266,7 @@ static bool has_word(struct client *client, const char *word)
     return false;
 }
 
-/* False if the request changes no key: the command never does, or only with an option that is not there. */
-static bool may_change(struct client *client, const struct command *command)
+bool command_may_change(struct client *client, const struct command *command)
 {
     if (command->run == command_sort)
         return has_word(client, "STORE");
@@ -280,7 +279,7 @@ bool command_run_queued(struct client *client, bool only_changes)
 {
     const struct command *command = find_command(client_argument(client, 0));
     bide_assert(command != NULL);
-    if (only_changes && !may_change(client, command))
+    if (only_changes && !command_may_change(client, command))
         return false;
     client->kv->commands++;
     client->kv->work += client->request.count;
@@ -382,7 +381,8 @@ static bool has_ready_key(struct client *client, struct changed_keys keys)
 static bool must_wait_for_others(struct client *client, const struct command *command)
 {
     struct waiting *waiting = &client->kv->waiting;
-    if (waiting->ready == NULL || !may_change(client, command) || client->kv->journal.is_full)
+    if (waiting->ready == NULL || !command_may_change(client, command) ||
+        client->kv->journal.is_full)
         return false;
     struct changed_keys keys = changed_keys_of(client, command);
     if (keys.first != 0)
@@ -432,7 +432,7 @@ void command_run(struct client *client)
     else if (client->transaction.is_open && (command->kind & AT_ONCE) == 0)
         transaction_queue(client, command);
     else if (client->kv->journal.is_full && (command->kind & AT_ONCE) == 0 &&
-             may_change(client, command))
+             command_may_change(client, command))
         reply_refused(client, client->kv->journal.refusal); /* (EXEC looks itself) */
     else if (must_wait_for_others(client, command))
         client_end_turn(client);

@@ -32,6 +32,12 @@ struct command {
 extern const struct command commands[];
 extern const size_t command_count;
 
+/*
+ * False if the client's request changes no key: the command never does, or only with an option that
+ * is not there.
+ */
+bool command_may_change(struct client *client, const struct command *command);
+
 command_function command_get, command_set, command_setnx, command_setex, command_psetex,
     command_getset, command_getdel, command_mget, command_mset, command_append, command_strlen,
     command_incr, command_decr, command_incrby, command_decrby, command_del, command_exists,

@@ -388,9 +388,12 @@ static void sort_key(struct client *client, bool only_reads)
     }
     if (sort.is_unsorted && sort.target != 0 && collection != NULL && collection->type == VALUE_SET)
         sort_stored_set(&sort);
-    if (collection != NULL && !collect_items(&sort, collection)) {
+    sort.count = collection != NULL ? collection_count(collection) : 0;
+    bool is_bounded = check_steps(&sort); /* of so many items, before there is memory for them */
+    sort.count = 0;
+    if (is_bounded && collection != NULL && !collect_items(&sort, collection)) {
         reply_no_memory(client);
-    } else if (check_steps(&sort) && order_items(&sort)) {
+    } else if (is_bounded && check_steps(&sort) && order_items(&sort)) {
         limit_items(&sort);
         if (sort.target != 0)
             store_sorted(&sort);

@@ -202,7 +202,7 @@ void transaction_queue(struct client *client, const struct command *command)
         transaction->count++;
         if (transaction->max_arguments < client->request.count)
             transaction->max_arguments = client->request.count;
-        transaction->changes |= (command->kind & WRITES) != 0;
+        transaction->changes |= command_may_change(client, command);
         REPLY(client, "+QUEUED");
         return;
     }

@@ -645,11 +645,10 @@ bide_coroutine(http_connection_loop)
                     connection->state = HTTP_CONNECTION_EXCHANGE; /* 4 */
                 bide_try(bide_http_output_flush_(&connection->output));
                 connection = self->connection;
-                if (connection->state == HTTP_CONNECTION_EXCHANGE) {
-                    if (http_connection_is_drained(connection))
-                        bide_return(0);
-                    connection->state = HTTP_CONNECTION_IDLE;
-                }
+                if (connection->state == HTTP_CONNECTION_EXCHANGE &&
+                    http_connection_is_drained(connection))
+                    bide_return(0);
+                connection->state = HTTP_CONNECTION_IDLE; /* (the flush had a deadline of its own) */
             }
             http_watch_head(connection, bide_this_context());
             bide_await_status(self->connection->status, http_connection_fill(connection));

@@ -433,6 +433,16 @@ static void a_head_that_drips_is_not_waited_for(void **state)
     between(9 * SECOND, one.took, 14 * SECOND);
 }
 
+/* Its begin came while the handler of the request before it waited. */
+static void a_head_that_stops_behind_a_response_is_not_waited_for(void **state)
+{
+    (void)state;
+    one.ends = false;
+    assert_int_equal(peer_say(&one, "GET /slow" HOST "GET /hello HTTP/1.1\r\nHo"), -ETIMEDOUT);
+    assert_non_null(strstr(one.output, REFUSAL("408 Request Timeout", "20")));
+    between(9 * SECOND, one.took, 40 * SECOND);
+}
+
 static void a_body_that_stops_is_not_waited_for(void **state)
 {
     (void)state;
@@ -965,6 +975,7 @@ int main(void)
         TEST(a_connection_ends_after_so_many_requests),
         TEST(a_silent_peer_is_dropped),
         TEST(a_head_that_drips_is_not_waited_for),
+        TEST(a_head_that_stops_behind_a_response_is_not_waited_for),
         TEST(a_body_that_stops_is_not_waited_for),
         TEST(a_handler_has_a_time),
         TEST(a_peer_that_does_not_read_is_dropped),

@@ -263,7 +263,7 @@ def test_a_transaction_without_room_is_refused_as_a_whole():
             assert [client.read() for _ in range(5)] == ["OK", "QUEUED", "QUEUED", refused, "PONG"]
             until(lambda: client.call("EXISTS", "l") == 0)  # the waiting client's key has changed, and nobody is served yet
             assert transaction(client, "SET a 1") == refused
-            assert transaction(client, "STRLEN room") == [95000]
+            assert transaction(client, "STRLEN room", "SORT nothing", "BITFIELD c GET u8 0") == [95000, [], [0]]
             assert client.call("SET", "a", "1") == refused
             hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
             resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (hard, hard))

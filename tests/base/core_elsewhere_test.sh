@@ -91,7 +91,8 @@ ln -s "$root/tests/bare_metal/board.h" "$scratch/"
 flags=(-std=gnu11 -O1 -Wall -Wextra -Werror -Iinclude)
 sources=0 status=0
 for source in "$@" $above; do
-    "${compiler[@]}" "${flags[@]}" -c "src/${source##*src/}" -o "$scratch/library/$(basename "$source" .c).o" \
+    name=${source##*src/}
+    "${compiler[@]}" "${flags[@]}" -c "src/$name" -o "$scratch/library/${name//\//_}.o" \
         >"$scratch/one" 2>&1 || { status=1 && cat "$scratch/one"; } >>"$scratch/output"
     sources=$((sources + 1))
 done

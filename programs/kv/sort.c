@@ -239,7 +239,8 @@ static bool order_items(struct sort *sort)
         return false;
     for (size_t rest = sort->count; rest > 1; rest /= 2)
         sort->client->kv->work += steps;
-    qsort(sort->items, sort->count, sizeof *sort->items, compare_items);
+    if (sort->count > 1) /* (without items there is no array) */
+        qsort(sort->items, sort->count, sizeof *sort->items, compare_items);
     return true;
 }
 

@@ -8,6 +8,7 @@
 
 #include "../coroutine/flights.h"
 #include "fork.h"
+#include "print_misuse.h"
 #include "timer_service.h"
 
 #include <errno.h>
@@ -15,8 +16,6 @@
 #include <linux/futex.h>
 #include <linux/membarrier.h>
 #include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -85,12 +84,6 @@ static void linux_yield(void)
     sched_yield();
 }
 
-static void linux_misuse(const char *what, const char *where, const char *file, unsigned line)
-{
-    fprintf(stderr, "bide: %s: %s (%s:%u)\n", what, where, file, line);
-    abort();
-}
-
 static int linux_membarrier(int command)
 {
     return syscall(SYS_membarrier, command, 0, 0) == 0 ? 0 : -errno;
@@ -136,4 +129,4 @@ __attribute__((constructor)) static void linux_init(void)
 }
 
 const bide_platform_table bide_platform = {linux_wait,  linux_wake,   linux_now,
-                                           linux_yield, linux_misuse, linux_barrier};
+                                           linux_yield, print_misuse, linux_barrier};

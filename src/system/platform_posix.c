@@ -12,12 +12,11 @@
 #include "../coroutine/flights.h"
 #include "fork.h"
 #include "park.h"
+#include "print_misuse.h"
 #include "timer_service.h"
 
 #include <pthread.h>
 #include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <time.h>
 
@@ -31,12 +30,6 @@ static uint64_t posix_now(void)
 static void posix_yield(void)
 {
     sched_yield();
-}
-
-static void posix_misuse(const char *what, const char *where, const char *file, unsigned line)
-{
-    fprintf(stderr, "bide: %s: %s (%s:%u)\n", what, where, file, line);
-    abort();
 }
 
 #if BIDE_FLIGHTS_
@@ -69,4 +62,4 @@ __attribute__((constructor)) static void posix_init(void)
 }
 
 const bide_platform_table bide_platform = {bide_park_wait_, bide_park_wake_, posix_now,
-                                           posix_yield,     posix_misuse,    NULL};
+                                           posix_yield,     print_misuse,    NULL};

@@ -9,11 +9,10 @@
 #include "bide/errors.h"
 #include "bide/platform.h"
 
+#include "print_misuse.h"
 #include "processors.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <time.h>
 
 static uint64_t wasi_now(void)
@@ -23,18 +22,12 @@ static uint64_t wasi_now(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-static void wasi_misuse(const char *what, const char *where, const char *file, unsigned line)
-{
-    fprintf(stderr, "bide: %s: %s (%s:%u)\n", what, where, file, line);
-    abort();
-}
-
 static int wasi_wait(bide_atomic(uint32_t) * word, uint32_t expected, uint64_t deadline)
 {
     if (bide_atomic_load(word, relaxed) != expected) /* relaxed: of this thread */
         return 0;
     if (deadline == BIDE_FOREVER) /* 1 */
-        wasi_misuse("the only thread sleeps for ever", "bide_platform.wait", __FILE__, __LINE__);
+        print_misuse("the only thread sleeps for ever", "bide_platform.wait", __FILE__, __LINE__);
     for (uint64_t now = wasi_now(); now < deadline; now = wasi_now()) {
         uint64_t left = deadline - now;
         struct timespec span = {(time_t)(left / 1000000000u), (long)(left % 1000000000u)};
@@ -54,8 +47,8 @@ static void wasi_yield(void)
 {
 }
 
-const bide_platform_table bide_platform = {wasi_wait,  wasi_wake,   wasi_now,
-                                           wasi_yield, wasi_misuse, NULL};
+const bide_platform_table bide_platform = {wasi_wait,  wasi_wake,    wasi_now,
+                                           wasi_yield, print_misuse, NULL};
 
 unsigned bide_processors_(void)
 {

@@ -16,12 +16,12 @@
 #include "bide/platform.h"
 
 #include "../coroutine/flights.h"
+#include "print_misuse.h"
 #include "processors.h"
 #include "threads.h"
 #include "timer_service.h"
 
 #include <process.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #define WIN32_LEAN_AND_MEAN
@@ -75,12 +75,6 @@ static void windows_yield(void)
     SwitchToThread();
 }
 
-static void windows_misuse(const char *what, const char *where, const char *file, unsigned line)
-{
-    fprintf(stderr, "bide: %s: %s (%s:%u)\n", what, where, file, line);
-    abort();
-}
-
 static int windows_barrier(void)
 {
     FlushProcessWriteBuffers();
@@ -110,8 +104,8 @@ __attribute__((constructor)) static void windows_init(void)
 #endif
 }
 
-const bide_platform_table bide_platform = {windows_wait,  windows_wake,   windows_now,
-                                           windows_yield, windows_misuse, windows_barrier};
+const bide_platform_table bide_platform = {windows_wait,  windows_wake, windows_now,
+                                           windows_yield, print_misuse, windows_barrier};
 
 unsigned bide_processors_(void)
 {
@@ -176,10 +170,13 @@ static unsigned __stdcall windows_thread_main(void *begun)
     return 0;
 }
 
-static int windows_start_thread(bide_system_thread_ *thread, size_t stack_size,
-                                void *(*function)(void *), void *argument)
+int bide_threads_start_one_(pthread_t *thread, size_t stack_size, void *(*function)(void *),
+                            void *argument)
 {
     unsigned number = 0;
+    int error = bide_threads_check_stack_(stack_size);
+    if (error != 0)
+        return error;
     windows_start *start = malloc(sizeof *start);
     if (start == NULL)
         return -ENOMEM;
@@ -201,50 +198,10 @@ int bide_threads_check_stack_(size_t stack_size)
     return stack_size <= UINT32_MAX / 2 ? 0 : -EINVAL;
 }
 
-int bide_threads_start_sized_(pthread_t *threads, unsigned count, size_t stack_size,
-                              void *(*function)(void *), void *argument, void (*give_up)(void *))
-{
-    unsigned started = 0;
-    int error = bide_threads_check_stack_(stack_size);
-    while (error == 0 && started < count) {
-        error = windows_start_thread(&threads[started],
-                                     stack_size != 0 ? stack_size : BIDE_THREAD_STACK, function,
-                                     argument);
-        if (error == 0)
-            started++;
-    }
-    if (error != 0) {
-        give_up(argument);
-        bide_threads_join_(threads, started);
-    }
-    return error;
-}
-
-int bide_threads_start_(pthread_t *threads, unsigned count, void *(*function)(void *),
-                        void *argument, void (*give_up)(void *))
-{
-    return bide_threads_start_sized_(threads, count, 0, function, argument, give_up);
-}
-
 size_t bide_threads_stack_(uintptr_t *low)
 {
     *low = 0;
     return 0;
-}
-
-bool bide_threads_have_this_(const pthread_t *threads, unsigned count)
-{
-    for (unsigned i = 0; i < count; i++) {
-        if (pthread_equal(threads[i], pthread_self()))
-            return true;
-    }
-    return false;
-}
-
-void bide_threads_join_(pthread_t *threads, unsigned count)
-{
-    for (unsigned i = 0; i < count; i++)
-        pthread_join(threads[i], NULL);
 }
 
 /* (threads have no names here, and run where the system lets them) */

@@ -1,4 +1,7 @@
-/* The library's own threads, by pthreads. See the header. */
+/*
+ * The library's own threads, by pthreads; what is the same by Windows' threads, which are in
+ * platform_windows.c. See the header.
+ */
 #define _GNU_SOURCE
 #include "threads.h"
 
@@ -6,9 +9,11 @@
 
 #include "bide/platform.h"
 
+#ifndef _WIN32
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#endif
 
 bool bide_threads_have_this_(const pthread_t *threads, unsigned count)
 {
@@ -18,6 +23,39 @@ bool bide_threads_have_this_(const pthread_t *threads, unsigned count)
     }
     return false;
 }
+
+void bide_threads_join_(pthread_t *threads, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        pthread_join(threads[i], NULL);
+}
+
+int bide_threads_start_sized_(pthread_t *threads, unsigned count, size_t stack_size,
+                              void *(*function)(void *), void *argument, void (*give_up)(void *))
+{
+    unsigned started = 0;
+    int error = 0;
+    while (started < count && error == 0) {
+        error = bide_threads_start_one_(&threads[started],
+                                        stack_size != 0 ? stack_size : BIDE_THREAD_STACK, function,
+                                        argument);
+        if (error == 0)
+            started++;
+    }
+    if (error != 0) {
+        give_up(argument);
+        bide_threads_join_(threads, started);
+    }
+    return error;
+}
+
+int bide_threads_start_(pthread_t *threads, unsigned count, void *(*function)(void *),
+                        void *argument, void (*give_up)(void *))
+{
+    return bide_threads_start_sized_(threads, count, 0, function, argument, give_up);
+}
+
+#ifndef _WIN32
 
 size_t bide_threads_stack_(uintptr_t *low)
 {
@@ -43,12 +81,6 @@ size_t bide_threads_stack_(uintptr_t *low)
     return size;
 }
 
-void bide_threads_join_(pthread_t *threads, unsigned count)
-{
-    for (unsigned i = 0; i < count; i++)
-        pthread_join(threads[i], NULL);
-}
-
 /*
  * Blocks all signals except faults, which a thread's own instructions or calls raise. If these were
  * blocked, the system would kill the program without calling its handlers. The creator blocks the
@@ -64,19 +96,13 @@ static void block_signals(sigset_t *before)
     pthread_sigmask(SIG_SETMASK, &blocked, before);
 }
 
-int bide_threads_start_(pthread_t *threads, unsigned count, void *(*function)(void *),
-                        void *argument, void (*give_up)(void *))
-{
-    return bide_threads_start_sized_(threads, count, 0, function, argument, give_up);
-}
-
-/* Sets `attributes` up for stacks of so many bytes; 0: the library's default. 0, or an errno. */
+/* Sets `attributes` up for stacks of so many bytes. 0, or an errno. */
 static int init_attributes(pthread_attr_t *attributes, size_t stack_size)
 {
     int error = pthread_attr_init(attributes);
     if (error != 0)
         return error;
-    error = pthread_attr_setstacksize(attributes, stack_size != 0 ? stack_size : BIDE_THREAD_STACK);
+    error = pthread_attr_setstacksize(attributes, stack_size);
     if (error != 0)
         pthread_attr_destroy(attributes);
     return error;
@@ -85,32 +111,23 @@ static int init_attributes(pthread_attr_t *attributes, size_t stack_size)
 int bide_threads_check_stack_(size_t stack_size)
 {
     pthread_attr_t attributes;
-    int error = init_attributes(&attributes, stack_size);
+    int error = init_attributes(&attributes, stack_size != 0 ? stack_size : BIDE_THREAD_STACK);
     if (error == 0)
         pthread_attr_destroy(&attributes);
     return -error;
 }
 
-int bide_threads_start_sized_(pthread_t *threads, unsigned count, size_t stack_size,
-                              void *(*function)(void *), void *argument, void (*give_up)(void *))
+int bide_threads_start_one_(pthread_t *thread, size_t stack_size, void *(*function)(void *),
+                            void *argument)
 {
     sigset_t before;
     pthread_attr_t attributes;
-    unsigned started = 0;
     int error = init_attributes(&attributes, stack_size);
     if (error == 0) {
         block_signals(&before);
-        while (started < count && error == 0) {
-            error = pthread_create(&threads[started], &attributes, function, argument);
-            if (error == 0)
-                started++;
-        }
+        error = pthread_create(thread, &attributes, function, argument);
         pthread_sigmask(SIG_SETMASK, &before, NULL);
         pthread_attr_destroy(&attributes);
-    }
-    if (error != 0) {
-        give_up(argument);
-        bide_threads_join_(threads, started);
     }
     return -error;
 }
@@ -156,5 +173,7 @@ void bide_threads_keep_this_on_(unsigned processor)
 {
     (void)processor;
 }
+
+#endif
 
 #endif

@@ -24,6 +24,13 @@ int bide_threads_start_(pthread_t *threads, unsigned count, void *(*function)(vo
 int bide_threads_start_sized_(pthread_t *threads, unsigned count, size_t stack_size,
                               void *(*function)(void *), void *argument, void (*give_up)(void *));
 
+/*
+ * Starts one thread with a stack of at least so many bytes, not 0. Returns 0 or a negative errno. Each
+ * platform has its own.
+ */
+int bide_threads_start_one_(pthread_t *thread, size_t stack_size, void *(*function)(void *),
+                            void *argument);
+
 /* Whether threads may have stacks of so many bytes: 0, or -EINVAL. */
 int bide_threads_check_stack_(size_t stack_size);
 

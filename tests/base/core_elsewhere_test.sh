@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The core and the floors above it up to schedulers on a system beside POSIX: core_elsewhere_test.sh ROOT SYSTEM SOURCE...
-# The sources are those of the core. In TAP: a line for each program, all of which are tests elsewhere too.
+# The sources are those of these floors; the system's own are added. In TAP: a line for each program, all of which are tests elsewhere too.
 #
 #   wasi       compiled by clang for WebAssembly with wasi-libc, run by node. One thread.
 #   windows    compiled by gcc of mingw-w64 for Windows of 64 bits, run by wine.
@@ -27,13 +27,12 @@ tests='base/sequence coroutine/body coroutine/coroutine_type coroutine/create
     sync/condition sync/cyclic_barrier sync/event sync/event_close sync/latch sync/mutex
     sync/notify sync/once sync/rw_lock sync/semaphore sync/sequence_barrier
     sync/single_consumer_event sync/wait_group schedule/one_thread'
-above='src/schedule/run_loop.c src/schedule/spawn.c src/schedule/strand.c src/schedule/leak_check.c src/system/absent.c'
+own="src/system/absent.c src/system/platform_$system.c"
 libraries=
 
 case $system in
 wasi)
     compiler=(clang --target=wasm32-wasi)
-    above="$above src/system/platform_wasi.c"
     suffix=.wasm
     cat >"$scratch/run.mjs" <<'END'
 import { readFile } from 'node:fs/promises';
@@ -49,11 +48,6 @@ END
 windows)
     compiler=(x86_64-w64-mingw32-gcc)
     tests="$tests schedule/several_threads"
-    above="$above src/schedule/registry.c src/schedule/thread_pool.c src/schedule/token_bucket.c
-        src/schedule/pool/fork.c src/schedule/pool/join.c src/schedule/pool/parallel.c src/schedule/pool/parking.c
-        src/schedule/pool/search.c src/schedule/pool/shutdown.c src/schedule/pool/spare.c src/schedule/pool/timers.c
-        src/schedule/pool/worker.c
-        src/system/heap.c src/system/platform_windows.c src/system/timer_service.c"
     libraries=-lsynchronization
     suffix=.exe
     export WINEPREFIX=$scratch/wine WINEDEBUG=-all
@@ -90,7 +84,7 @@ ln -s "$root/tests/bare_metal/include/cmocka.h" "$scratch/include/"
 ln -s "$root/tests/bare_metal/board.h" "$scratch/"
 flags=(-std=gnu11 -O1 -Wall -Wextra -Werror -Iinclude)
 sources=0 status=0
-for source in "$@" $above; do
+for source in "$@" $own; do
     name=${source##*src/}
     "${compiler[@]}" "${flags[@]}" -c "src/$name" -o "$scratch/library/${name//\//_}.o" \
         >"$scratch/one" 2>&1 || { status=1 && cat "$scratch/one"; } >>"$scratch/output"

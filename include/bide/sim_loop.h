@@ -82,6 +82,7 @@ typedef struct bide_sim_loop {
     uint64_t user_random; /* of bide_test_random */
     uint64_t style;       /* how it draws: from the seed */
     bide_awaiter_chain ready;
+    bide_awaiter *passed; /* before `ready`, the nearest first: a queued coroutine was destroyed */
     size_t ready_count;
     bide_awaiter *held; /* is ready, but held back for so many turns */
     uint32_t held_for;

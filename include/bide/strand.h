@@ -45,6 +45,7 @@ typedef struct bide_strand {
 
     /* of the runner, which is one at a time */
     bide_awaiter_chain ready;  /* what it has taken and is to resume, the oldest first */
+    bide_awaiter *passed;      /* before `ready`, the nearest first: a queued one was destroyed */
     struct bide_strand *outer; /* the strand that this thread runs besides */
     bide_frame runner;         /* what is posted to `under` */
 

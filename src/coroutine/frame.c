@@ -12,6 +12,7 @@
 #include "bide/frame.h"
 
 #include "blocked_thread.h"
+#include "chain_cursor.h"
 #include "flights.h"
 #include "internal.h"
 #include "observe.h"
@@ -22,6 +23,7 @@
 
 typedef struct inline_queue {
     bide_awaiter_chain ready;
+    bide_awaiter *passed; /* before `ready`: chain_cursor.h */
     struct inline_queue *outer;
     bool is_spent; /* a coroutine here has spent a budget: one of an outer loop yields next */
     /* Of the outermost, for the budget of the turn (budget_continues): */
@@ -747,6 +749,13 @@ BIDE_INLINE bide_frame *posted_frame(bide_frame *frame)
     return BIDE_UNLIKELY(((uintptr_t)frame & 1) != 0) ? frame_unmark_yielded(frame) : frame;
 }
 
+BIDE_INLINE bide_awaiter *inline_take(inline_queue *queue)
+{
+    if (BIDE_UNLIKELY(queue->passed != NULL))
+        bide_chain_rewind_(&queue->ready, &queue->passed);
+    return bide_awaiter_chain_take(&queue->ready);
+}
+
 /* Runs `frame`, and then the operations of the queue. */
 static void inline_run(bide_frame *frame, inline_queue *queue)
 {
@@ -771,7 +780,7 @@ static void inline_run(bide_frame *frame, inline_queue *queue)
         if (BIDE_UNLIKELY(observer != NULL))
             observer->turn_ends();
 #endif
-        bide_awaiter *awaiter = bide_awaiter_chain_take(&queue->ready);
+        bide_awaiter *awaiter = inline_take(queue);
         if (awaiter == NULL)
             break;
         if (queue->ready.first != NULL)
@@ -862,6 +871,7 @@ bool bide_run_queued_(void)
     /* Operations in an outer queue were posted before the inner loop began. */
     for (inline_queue *queue = innermost; queue != NULL; queue = queue->outer) {
         bide_awaiter_chain later = all.ready;
+        bide_chain_rewind_(&queue->ready, &queue->passed);
         all.ready = queue->ready;
         queue->ready.first = NULL;
         if (later.first != NULL)
@@ -899,7 +909,7 @@ static bool inline_take_back(bide_scheduler *scheduler, bide_awaiter *awaiter)
 {
     (void)scheduler;
     for (inline_queue *queue = innermost; queue != NULL; queue = queue->outer) {
-        if (bide_awaiter_chain_remove(&queue->ready, awaiter))
+        if (bide_chain_remove_(&queue->ready, &queue->passed, awaiter))
             return true;
     }
     return false;

@@ -80,7 +80,6 @@
 #define _GNU_SOURCE
 #include "bide/run_loop.h"
 
-#include "chain_cursor.h"
 #include "leak_check.h"
 #include "look_pace.h"
 #include "loop_waiter.h"
@@ -92,6 +91,7 @@
 #include "../system/pthreads.h"
 
 #include "../coroutine/blocked_thread.h"
+#include "../coroutine/chain_cursor.h"
 #include "../coroutine/internal.h"
 #include "../coroutine/observe.h"
 #include "../coroutine/roots.h"

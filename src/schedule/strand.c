@@ -62,6 +62,7 @@
 #include "leak_check.h"
 #include "futex_word.h"
 
+#include "../coroutine/chain_cursor.h"
 #include "../coroutine/internal.h"
 #include "../system/pthreads.h"
 
@@ -158,6 +159,8 @@ static bide_next strand_runner_step(bide_frame *frame, unsigned depth)
     (void)depth;
     bide_assert(!strand_steps_here(strand)); /* 1 */
     for (unsigned left = BIDE_STRAND_TURN_;;) {
+        if (BIDE_UNLIKELY(strand->passed != NULL))
+            bide_chain_rewind_(&strand->ready, &strand->passed);
         strand_take_posted(strand);
         bide_awaiter *awaiter = bide_awaiter_chain_take(&strand->ready);
         if (awaiter == NULL) {
@@ -217,7 +220,7 @@ static bool strand_take_back(bide_scheduler *scheduler, bide_awaiter *awaiter)
 {
     bide_strand *strand = strand_of(scheduler);
     strand_take_posted(strand);
-    return bide_awaiter_chain_remove(&strand->ready, awaiter);
+    return bide_chain_remove_(&strand->ready, &strand->passed, awaiter);
 }
 
 static bool strand_runs_here_only(bide_scheduler *scheduler)
@@ -365,6 +368,7 @@ void(bide_strand_init)(bide_strand *strand, bide_scheduler *under)
     strand->base = under->post == strand_post ? strand_of(under)->base : under;
     strand->there = (bide_context){.scheduler = under};
     strand->ready.first = NULL;
+    strand->passed = NULL;
     strand->outer = NULL;
     strand->runner.context = &strand->there;
     pthread_mutex_init(&strand->timers_lock, NULL);

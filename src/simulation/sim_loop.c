@@ -25,6 +25,7 @@
 #include "../schedule/leak_check.h"
 #include "../schedule/loop_waiter.h"
 #include "../coroutine/blocked_thread.h"
+#include "../coroutine/chain_cursor.h"
 #include "../coroutine/internal.h"
 #include "../coroutine/roots.h"
 #include "../system/pthreads.h"
@@ -74,7 +75,7 @@ static bool sim_loop_take_back(bide_scheduler *scheduler, bide_awaiter *awaiter)
         loop->held = NULL;
         return true;
     }
-    if (!bide_awaiter_chain_remove(&loop->ready, awaiter))
+    if (!bide_chain_remove_(&loop->ready, &loop->passed, awaiter))
         return false;
     loop->ready_count--;
     return true;
@@ -393,6 +394,7 @@ bool bide_sim_loop_step(bide_sim_loop *loop)
     loop->outer = bide_sim_loop_running_;
     bide_sim_loop_running_ = loop;
     bide_loops_here_change_(1);
+    bide_chain_rewind_(&loop->ready, &loop->passed);
     bide_awaiter *awaiter = sim_loop_choose(loop, &value, &of);
     bide_assert((loop->ready_count == 0) == (loop->ready.first == NULL));
     bide_test_note_turn_(loop, awaiter, value, of);

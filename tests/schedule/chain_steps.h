@@ -1,5 +1,5 @@
 /*
- * Included before src/schedule/chain_cursor.h: counts the awaiters that are looked at, or passed, on all threads.
+ * Included before src/coroutine/chain_cursor.h: counts the awaiters that are looked at, or passed, on all threads.
  */
 #ifndef BIDE_TESTS_CHAIN_STEPS_H
 #define BIDE_TESTS_CHAIN_STEPS_H

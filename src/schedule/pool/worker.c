@@ -89,7 +89,7 @@
 
 #include "fork_stacks.h"
 
-#include "../chain_cursor.h"
+#include "../../coroutine/chain_cursor.h"
 #include "../../coroutine/internal.h"
 #include "../../coroutine/observe.h"
 #include "../../system/fork.h"

@@ -194,7 +194,7 @@ struct bide_thread_pool {
     BIDE_ALIGNAS(128) bide_atomic(uint32_t) is_injected; /* a hint to threads without the lock */
     pthread_mutex_t lock;
     bide_awaiter_chain injected; /* oldest first */
-    bide_awaiter *passed;        /* before `injected`: ../chain_cursor.h */
+    bide_awaiter *passed;        /* before `injected`: chain_cursor.h */
     bide_pool_worker *first_idle;
     bide_pool_worker *timekeeper; /* one of the idle set, or NULL */
     bool ending;

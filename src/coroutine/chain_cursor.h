@@ -11,10 +11,10 @@
  * says that nothing is left, wherever the cursor stands.
  *
  * Removing costs as many steps as awaiters lie between the cursor and the one that is removed, and twice
- * that to rewind, at most. Of one thread at a time.
+ * that to rewind, at most. Of one thread at a time. Floor: coroutine.
  */
-#ifndef BIDE_SCHEDULE_CHAIN_CURSOR_H
-#define BIDE_SCHEDULE_CHAIN_CURSOR_H
+#ifndef BIDE_COROUTINE_CHAIN_CURSOR_H
+#define BIDE_COROUTINE_CHAIN_CURSOR_H
 
 #include "bide/frame.h"
 

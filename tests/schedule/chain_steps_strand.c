@@ -1,0 +1,4 @@
+/* Strands, counting (chain_steps.h). */
+#include "chain_steps.h"
+
+#include "../../src/schedule/strand.c" /* NOLINT(bugprone-suspicious-include) */

@@ -90,7 +90,9 @@ int bide_memory_io_create(bide_memory_io **io, bide_sim_loop *loop,
 
 /*
  * Frees it with all that is in it, before the loop is destroyed; NULL is left as it is. No
- * operation waits; descriptors that are open are closed, and belong to no loop.
+ * operation waits; descriptors that are open are closed, and belong to no loop. A number that is open
+ * and belongs to no descriptor of this io is a leak, and misuse: it is reported at the await that
+ * opened it. "Numbers without a descriptor" are below.
  * Threads: the loop's. Progress: that of free, linear in what there is.
  */
 void bide_memory_io_destroy(bide_memory_io *io);
@@ -171,8 +173,14 @@ bide_loop_back_end bide_memory_io_back_end(const bide_memory_io *io);
  * Not simulated: maps of files (-ENOTSUP), symbolic links, and options that only a kernel can
  * implement: they are stored and have no effect. A write to a pipe without a reader is -EPIPE
  * without a signal. The system does not know the descriptors' numbers: system calls on them fail
- * with EBADF. A descriptor that was released, or came in a message, belongs to this io after its
- * first operation or bide_io_adopt.
+ * with EBADF.
+ *
+ * Numbers without a descriptor. A number that was released (bide_descriptor_release), or came in a
+ * message, belongs to this io again after bide_descriptor_init and the first operation, or
+ * bide_io_adopt. Before that bide_close closes it in the io of the test loop that runs on this thread,
+ * or, while none runs, in the only io in memory of this thread. If there are several, it fails with
+ * -EBADF. close(2) always does. In both cases the number stays open, until bide_memory_io_destroy
+ * reports it.
  *
  * Faults. If the options ask for them, they are drawn from the loop's seed. Each has a name, for
  * bide_sim_options.faults and bide_sim_result:

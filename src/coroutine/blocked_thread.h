@@ -83,4 +83,7 @@ BIDE_INLINE void bide_pool_here_set_(bide_blocked_pool_ *pool)
 /* The point of the coroutine that runs on this thread; NULL: none does. */
 const bide_point *bide_running_point_(void);
 
+/* The same of the innermost coroutine that a user has written, from that one outwards, if there is one. */
+const bide_point *bide_running_body_(void);
+
 #endif

@@ -109,11 +109,7 @@ static bool is_the_librarys(const bide_coroutine_code *code)
     return false;
 }
 
-/*
- * From `frame`, which is suspended, outwards: the point of the first coroutine that a user has written;
- * otherwise of the first body of the library's; NULL if there is none.
- */
-static const bide_point *body_of(const bide_frame *frame)
+const bide_point *bide_body_of_(const bide_frame *frame)
 {
     const bide_point *librarys = NULL;
     for (; frame != NULL; frame = bide_continuation_(frame)) {
@@ -162,7 +158,7 @@ static void tell_without_body(const char *what, const bide_frame *frame)
 
 void bide_misused_by_(const char *what, const bide_frame *frame, const bide_point *about)
 {
-    const bide_point *body = body_of(frame);
+    const bide_point *body = bide_body_of_(frame);
     message said = {.length = 0};
     if (body == NULL) {
         const bide_point *point = about != NULL ? about : bide_frame_point(frame);
@@ -205,7 +201,7 @@ void bide_misuse_in_words_(const char *const *words, const char *function, const
 
 void bide_misused_with_(const char *const *words, const bide_frame *frame, const char *function)
 {
-    const bide_point *body = body_of(frame);
+    const bide_point *body = bide_body_of_(frame);
     message said = {.length = 0};
     message_append_words(&said, words);
     if (body != NULL)
@@ -274,7 +270,7 @@ void bide_flights_begin_(const bide_awaiter *awaiter, const bide_frame *frame, c
         .address = awaiter,
         .owner = frame,
         .gate = stop != NULL ? &stop->gate : NULL,
-        .place = body_of(by),
+        .place = bide_body_of_(by),
     };
     if (BIDE_UNLIKELY(awaiter->ops->suspend == bide_frame_started_))
         return; /* which reports it */
@@ -282,7 +278,7 @@ void bide_flights_begin_(const bide_awaiter *awaiter, const bide_frame *frame, c
         return;
     message said = {.length = 0};
     describe_flight(&said, awaiter, &other);
-    if (body_of(by) != NULL || other.place == NULL)
+    if (bide_body_of_(by) != NULL || other.place == NULL)
         bide_misused_by_(said.text, by, NULL);
     else /* no user's function waits: it is known where it was used first */
         tell_at(said.text, "(awaited without a coroutine)", &other);
@@ -837,7 +833,7 @@ void bide_run_on_(bide_frame *frame)
 #if BIDE_REPORTS_BLOCKED_
 BIDE_THREAD_LOCAL bide_runs_here_ bide_runs_on_this_thread_;
 
-const bide_point *bide_running_point_(void)
+static const bide_frame *running_frame(void)
 {
     const bide_frame *frame = NULL;
     for (inline_queue *queue = innermost; queue != NULL && frame == NULL; queue = queue->outer)
@@ -849,7 +845,24 @@ const bide_point *bide_running_point_(void)
             break;
         frame = child;
     }
+    return frame;
+}
+
+const bide_point *bide_running_point_(void)
+{
+    const bide_frame *frame = running_frame();
     return frame != NULL ? bide_frame_point(frame) : NULL;
+}
+
+const bide_point *bide_running_body_(void)
+{
+    const bide_frame *frame = running_frame();
+    if (frame == NULL)
+        return NULL;
+    const bide_point *point = bide_frame_point(frame);
+    bool is_own = bide_point_is_users_(point) && !is_the_librarys(point->code);
+    const bide_point *outer = is_own ? NULL : bide_body_of_(bide_continuation_(frame));
+    return outer != NULL ? outer : point;
 }
 #endif
 

@@ -13,6 +13,12 @@
 void bide_misused_(const char *what, const bide_point *point);
 
 /*
+ * From `frame`, which is suspended, outwards: the point of the first coroutine that a user has written;
+ * otherwise of the first body of the library's; NULL if there is none.
+ */
+const bide_point *bide_body_of_(const bide_frame *frame);
+
+/*
  * Reports misuse by a suspended frame: names the body that awaits it, if there is one, and the
  * coroutine at `about`, if that is not NULL.
  */

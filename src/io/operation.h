@@ -282,6 +282,13 @@ BIDE_INLINE bide_io *io_of_context(const bide_context *context)
  */
 bide_io *bide_io_of_frame_(const bide_frame *frame, unsigned line);
 
+/*
+ * Closes `fd`, if it is a number of an io in memory, for a descriptor that belongs to no io: true, and *result is that
+ * of the close. NULL: no io in memory was ever made.
+ */
+typedef bool bide_io_close_in_memory_(int fd, int *result);
+extern bide_atomic(bide_io_close_in_memory_ *) bide_io_closes_in_memory_;
+
 /* ---- Dumps ---- */
 
 /*

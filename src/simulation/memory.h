@@ -138,6 +138,8 @@ typedef struct memory_slot {
     memory_node *node;           /* NULL: free */
     bide_descriptor *descriptor; /* on which operations wait, or have waited; or NULL */
     int next;                    /* the next number of the same node */
+    const bide_point *opened_at; /* the await that opened it; NULL: not known */
+    const char *opened_by;       /* the name of the operation */
 } memory_slot;
 
 /* Gives a node the lowest free number, which takes over the reference; -EMFILE, -ENOMEM. */
@@ -408,6 +410,9 @@ struct bide_memory_io {
     int slots_count; /* there is memory for so many */
     int slots_open;
     int lowest; /* no number below is free */
+    const bide_io_operation
+        *carried; /* out, in this moment, for the frame that awaits it; or NULL */
+    const bide_frame *carried_for;
     memory_node *first_changed, *last_changed;
     bool is_settling;
     memory_name *names[MEMORY_NAMES];
@@ -417,6 +422,8 @@ struct bide_memory_io {
     memory_tree *tree;
     memory_host *hosts;
     memory_records *records;
+    bide_memory_io *next; /* of the thread's */
+    bide_memory_io **place;
 };
 
 /* hosts.c: the answers of resolve and resolve_records of bide_io_calls; and the end of all hosts. */

@@ -20,6 +20,8 @@
 #define _GNU_SOURCE
 #include "memory.h"
 
+#include "../coroutine/blocked_thread.h"
+#include "../coroutine/internal.h"
 #include "../net/vectors.h"
 
 #include <stdlib.h>
@@ -240,6 +242,21 @@ static int make_slots(sim_environment *environment)
     return 0;
 }
 
+/* A function, or a case of a select, is carried out by the coroutine that runs: debug builds know it. */
+static void slot_note_opener(const sim_environment *environment, memory_slot *slot)
+{
+    slot->opened_at = NULL;
+    slot->opened_by = "an io in memory";
+    if (environment->carried != NULL) {
+        slot->opened_at = bide_body_of_(environment->carried_for);
+        slot->opened_by = bide_io_row_of_(environment->carried)->name;
+    } else {
+#if BIDE_REPORTS_BLOCKED_
+        slot->opened_at = bide_running_body_();
+#endif
+    }
+}
+
 int bide_sim_install_(sim_environment *environment, memory_node *node)
 {
     if (numbers_are_used_up(environment))
@@ -251,6 +268,7 @@ int bide_sim_install_(sim_environment *environment, memory_node *node)
     memory_slot *slot = &environment->slots[environment->lowest];
     slot->node = node;
     slot->descriptor = NULL;
+    slot_note_opener(environment, slot);
     slot->next = node->slot;
     node->slot = environment->lowest;
     environment->slots_open++;

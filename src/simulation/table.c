@@ -22,6 +22,7 @@
 #define _GNU_SOURCE
 #include "memory.h"
 
+#include "../coroutine/internal.h"
 #include "../io/buffer_pool.h"
 
 #include <stdlib.h>
@@ -80,15 +81,26 @@ static void take_job_out(sim_environment *environment, bide_io_operation *operat
         start_job(environment, next);
 }
 
-/* Makes an operation's call, or calls. True: it is done. False: it has to wait. */
-static bool try_in_memory(sim_environment *environment, bide_io_operation *operation)
+/* From here on it is carried out for `frame`, which awaits it. */
+static void carry_out(sim_environment *environment, const bide_io_operation *operation,
+                      const bide_frame *frame)
 {
-    bool again;
-    while (!bide_io_take_result(operation, bide_sim_io_call_(environment, operation), &again)) {
-        if (again)
-            return false;
-    }
-    return true;
+    environment->carried = operation;
+    environment->carried_for = frame;
+}
+
+/* Makes an operation's call, or calls. True: it is done. False: it has to wait. */
+static bool try_in_memory(sim_environment *environment, bide_io_operation *operation,
+                          const bide_frame *frame)
+{
+    bool again = false;
+    bool is_done;
+    carry_out(environment, operation, frame);
+    do
+        is_done = bide_io_take_result(operation, bide_sim_io_call_(environment, operation), &again);
+    while (!is_done && !again);
+    environment->carried = NULL;
+    return is_done;
 }
 
 /* The first event of a job does the operation, the second one ends it. */
@@ -99,7 +111,7 @@ static void job_happens(memory_event *event)
     bide_io_operation *operation = job->operation;
     if (!job->is_done) {
         job->is_done = true;
-        if (!try_in_memory(environment, operation))
+        if (!try_in_memory(environment, operation, operation->awaiter.frame))
             operation->status = -EAGAIN; /* (a pipe that its user has filled) */
         bide_sim_event_set_(event, environment->loop->now);
         return;
@@ -136,7 +148,7 @@ static void try_line_in_memory(sim_environment *environment, bide_descriptor *de
         next = at->next;
         if (is_job(at))
             continue;
-        if (!try_in_memory(environment, at)) {
+        if (!try_in_memory(environment, at, at->awaiter.frame)) {
             if (direction != BIDE_IO_FREE)
                 break;
             continue;
@@ -195,7 +207,7 @@ static bide_frame *begin_in_line(sim_environment *environment, bide_io_operation
     if (bide_io_row_of_(operation)->shape == IO_SHAPE_LENT)
         bide_buffer_pool_claim_(operation->arguments.provided.pool, &environment->io, &sim_buffer_hooks);
     bool is_done = (direction == BIDE_IO_FREE || descriptor->lines[direction].first == NULL) &&
-                   try_in_memory(environment, operation);
+                   try_in_memory(environment, operation, frame);
     if (!is_done) {
         int error = slot_refer_to(environment, descriptor);
         if (error == 0) {
@@ -219,7 +231,9 @@ static bide_frame *sim_start(bide_io *io, bide_io_operation *operation, bide_fra
     sim_environment *environment = sim_environment_of(io);
     const memory_row *row = &bide_sim_rows_[operation->code];
     if (row->open != NULL) {
+        carry_out(environment, operation, frame);
         operation->status = bide_sim_open_own_(environment, operation);
+        environment->carried = NULL;
         if (operation->status != 0 || bide_io_row_of_(operation)->start == IO_START_AT_ONCE)
             return frame;
         operation->state |= IO_OPENED;
@@ -304,6 +318,56 @@ static const bide_io_table sim_operations = {
     .describe = bide_sim_describe_,
 };
 
+/* ---- Numbers without a descriptor ---- */
+
+/* Those of this thread, the newest first. */
+static BIDE_THREAD_LOCAL sim_environment *memory_environments;
+
+/* That of the test loop that runs on this thread; while none runs, the thread's only one. Or NULL. */
+static sim_environment *environment_here(void)
+{
+    bide_io *io = bide_sim_loop_running_ != NULL ? bide_sim_loop_running_->io : NULL;
+    if (bide_sim_loop_running_ != NULL)
+        return io != NULL && io->table == &sim_operations ? sim_environment_of(io) : NULL;
+    return memory_environments != NULL && memory_environments->next == NULL ? memory_environments
+                                                                            : NULL;
+}
+
+static bool close_in_memory(int fd, int *result)
+{
+    sim_environment *environment = fd >= MEMORY_FIRST ? environment_here() : NULL;
+    if (environment == NULL)
+        return false;
+    *result = bide_sim_close_(environment, fd);
+    bide_sim_settle_(environment);
+    return true;
+}
+
+/* Those that belong to a descriptor of the io are marked by it. (bide_io_destroy checks the list.) */
+static void mark_numbers_of_descriptors(sim_environment *environment)
+{
+    bide_descriptor **place = &environment->io.descriptors;
+    for (bide_descriptor *at; (at = *place) != NULL && at->place == place; place = &at->next) {
+        memory_slot *slot = bide_sim_slot_of_(environment, bide_descriptor_fd(at));
+        if (slot != NULL)
+            slot->descriptor = at;
+    }
+}
+
+static void report_numbers_without_descriptor(const sim_environment *environment)
+{
+    static const char what[] =
+        "a number was left open in an io in memory, and belongs to no descriptor";
+    for (int i = 0; i < environment->slots_count; i++) {
+        const memory_slot *slot = &environment->slots[i];
+        if (slot->node == NULL || slot->descriptor != NULL)
+            continue;
+        if (slot->opened_at != NULL)
+            bide_misused_(what, slot->opened_at);
+        bide_platform.misuse(what, slot->opened_by, __FILE__, __LINE__);
+    }
+}
+
 /* ---- Creating and destroying ---- */
 
 int bide_memory_io_create(bide_memory_io **created, bide_sim_loop *loop,
@@ -324,6 +388,12 @@ int bide_memory_io_create(bide_memory_io **created, bide_sim_loop *loop,
     }
     bide_io_init(&environment->io, &sim_operations, &loop->scheduler);
     bide_io_describe_with_(&sim_operations);
+    bide_atomic_store(&bide_io_closes_in_memory_, close_in_memory, relaxed);
+    environment->next = memory_environments;
+    environment->place = &memory_environments;
+    if (memory_environments != NULL)
+        memory_environments->place = &environment->next;
+    memory_environments = environment;
     loop->io = &environment->io;
     *created = environment;
     return 0;
@@ -336,7 +406,12 @@ void bide_memory_io_destroy(bide_memory_io *environment)
     if (environment->io.in_flight != 0)
         bide_platform.misuse("an io in memory is destroyed while operations wait",
                              "bide_memory_io_destroy", __FILE__, __LINE__);
+    mark_numbers_of_descriptors(environment);
     bide_io_destroy(&environment->io);
+    report_numbers_without_descriptor(environment);
+    *environment->place = environment->next;
+    if (environment->next != NULL)
+        environment->next->place = environment->place;
     for (int i = 0; i < environment->slots_count; i++)
         bide_sim_close_(environment, MEMORY_FIRST + i);
     bide_assert(environment->slots_open == 0);

@@ -3,11 +3,14 @@
  * reveals them again. Injected faults occur. Leaks are reported.
  */
 #define _GNU_SOURCE
+#include "misuse.h"
 #include "testing.h"
 
 #include <bide/bide.h>
 
 #include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
 
 enum { MESSAGE = 8, MESSAGES = 4 };
 
@@ -308,6 +311,219 @@ static void a_loop_has_one(void **state)
     bide_sim_loop_destroy(&loop);
 }
 
+/* ---- Numbers without a descriptor ---- */
+
+/* How a number loses its descriptor. */
+typedef enum loses { BY_RELEASE, OF_A_PIPE, IN_A_MESSAGE, IN_A_SELECT, LOSES } loses;
+
+/* Leaves one end without a descriptor: `number`. The other end is `other`. */
+struct opener {
+    bide_task task;
+    loses how;
+    bide_memory_io *io;
+    bide_io_operation operation;
+    bide_descriptor one, other, ways[2];
+    bide_fds_operation pass;
+    bide_event never;
+    bide_event_waiter wait;
+    bide_select_of(2) select;
+    char byte;
+    int number;
+};
+
+bide_coroutine(opener_body)
+{
+    bide_begin(opener_body, struct opener * self);
+    bide_event_init(&self->never, false);
+    if (self->how == OF_A_PIPE)
+        bide_memory_io_pipe(self->io, &self->other, &self->one);
+    else
+        bide_try(bide_socket_pair(&self->operation, &self->one, &self->other));
+    self->number = bide_descriptor_release(&self->one);
+    if (self->how < IN_A_MESSAGE)
+        bide_return(0);
+    bide_try(bide_socket_pair(&self->operation, &self->ways[0], &self->ways[1]));
+    bide_try(bide_send_fds(&self->pass, &self->ways[0], "x", 1, &self->number, 1));
+    bide_descriptor_init(&self->one, self->number);
+    bide_close(&self->one);
+    if (self->how == IN_A_MESSAGE)
+        bide_try(bide_recv_fds(&self->pass, &self->ways[1], &self->byte, 1, &self->number, 1));
+    else
+        bide_try(bide_select_any_of(
+            &self->select, bide_event_wait(&self->wait, &self->never),
+            bide_recv_fds(&self->pass, &self->ways[1], &self->byte, 1, &self->number, 1)));
+    bide_finally();
+    bide_close(&self->ways[0]);
+    bide_close(&self->ways[1]);
+    bide_end();
+}
+
+static bide_sim_loop loop;
+static bide_memory_io *io;
+
+static void open_without_descriptor(struct opener *opener, loses how)
+{
+    *opener = (struct opener){.how = how, .io = io, .number = -1};
+    assert_int_equal(bide_sim_loop_wait(&loop, bide_task_init(&opener->task, &opener_body)), 0);
+    assert_true(opener->number > 1024); /* not the system's */
+}
+
+static unsigned count_open(void)
+{
+    bide_memory_io_stats stats;
+    bide_memory_io_get_stats(io, &stats);
+    return stats.descriptors;
+}
+
+/* Closes it in a coroutine. */
+struct closer {
+    bide_task task;
+    bide_descriptor one;
+    int status;
+};
+
+bide_coroutine(closer_body)
+{
+    bide_begin(closer_body, struct closer * self);
+    self->status = bide_close(&self->one);
+    bide_end();
+}
+
+static void a_number_is_closed_before_its_first_operation(void **state)
+{
+    (void)state;
+    bide_sim_loop_init(&loop, 1);
+    assert_int_equal(bide_memory_io_create(&io, &loop, NULL), 0);
+    for (loses how = 0; how < LOSES; how++) {
+        for (int in_coroutine = 0; in_coroutine < 2; in_coroutine++) {
+            struct opener opener;
+            struct closer closer = {.status = 0};
+            bide_file_operation read;
+            open_without_descriptor(&opener, how);
+            bide_descriptor_init(&closer.one, opener.number);
+            assert_int_equal(count_open(), 2);
+            if (in_coroutine != 0)
+                bide_sim_loop_wait(&loop, bide_task_init(&closer.task, &closer_body));
+            else
+                closer.status = bide_close(&closer.one);
+            assert_int_equal(closer.status, 0);
+            assert_int_equal(count_open(), 1);
+            assert_false(bide_descriptor_is_open(&closer.one));
+            /* its other end sees that */
+            assert_int_equal(
+                bide_sim_loop_wait(&loop, bide_read(&read, &opener.other, &opener.byte, 1)), 0);
+            assert_int_equal(read.operation.count, 0);
+            assert_int_equal(bide_close(&opener.other), 0);
+        }
+    }
+    bide_memory_io_destroy(io);
+    bide_sim_loop_destroy(&loop);
+}
+
+/* A coroutine's close finds the io of its loop; a function's does not, of two. */
+static void of_two_ios_that_of_the_running_loop_is_meant(void **state)
+{
+    (void)state;
+    bide_sim_loop other_loop;
+    bide_memory_io *other;
+    struct opener opener;
+    struct closer closer = {.status = 0};
+    bide_descriptor one;
+    bide_sim_loop_init(&loop, 1);
+    bide_sim_loop_init(&other_loop, 1);
+    assert_int_equal(bide_memory_io_create(&io, &loop, NULL), 0);
+    assert_int_equal(bide_memory_io_create(&other, &other_loop, NULL), 0);
+    open_without_descriptor(&opener, BY_RELEASE);
+    bide_descriptor_init(&one, opener.number);
+    assert_int_equal(bide_close(&one), -EBADF);
+    assert_int_equal(count_open(), 2);
+    bide_descriptor_init(&closer.one, opener.number);
+    bide_sim_loop_wait(&loop, bide_task_init(&closer.task, &closer_body));
+    assert_int_equal(closer.status, 0);
+    assert_int_equal(count_open(), 1);
+    bide_descriptor_init(&closer.one, opener.number); /* closed already */
+    bide_sim_loop_wait(&other_loop, bide_task_init(&closer.task, &closer_body));
+    assert_int_equal(closer.status, -EBADF);
+    assert_int_equal(bide_close(&opener.other), 0);
+    bide_memory_io_destroy(other);
+    bide_memory_io_destroy(io);
+    bide_sim_loop_destroy(&other_loop);
+    bide_sim_loop_destroy(&loop);
+}
+
+/* After close(2), which knows no such number. */
+static void leave_open(loses how)
+{
+    struct opener opener;
+    bide_sim_loop_init(&loop, 1);
+    assert_int_equal(bide_memory_io_create(&io, &loop, NULL), 0);
+    open_without_descriptor(&opener, how);
+    if (close(opener.number) != -1 || errno != EBADF || count_open() != 2)
+        return;
+    bide_memory_io_destroy(io);
+}
+
+static void leave_a_released_one(void)
+{
+    leave_open(BY_RELEASE);
+}
+
+static void leave_one_of_a_pipe(void)
+{
+    leave_open(OF_A_PIPE);
+}
+
+static void leave_one_of_a_message(void)
+{
+    leave_open(IN_A_MESSAGE);
+}
+
+static void leave_one_of_a_select(void)
+{
+    leave_open(IN_A_SELECT);
+}
+
+static void leave_one_without_coroutine(void)
+{
+    bide_file_operation open;
+    bide_descriptor file;
+    bide_sim_loop_init(&loop, 1);
+    assert_int_equal(bide_memory_io_create(&io, &loop, NULL), 0);
+    assert_int_equal(
+        bide_sim_loop_wait(&loop, bide_open(&open, &file, "/a", O_CREAT | O_RDWR, 0600)), 0);
+    bide_descriptor_release(&file);
+    bide_memory_io_destroy(io);
+}
+
+static void a_number_that_is_left_open_is_reported_where_it_was_opened(void **state)
+{
+    static const char left[] = "a number was left open in an io in memory";
+    (void)state;
+    assert_true(misuse_aborts_naming(leave_a_released_one, left, "opener_body"));
+    assert_true(misuse_aborts_naming(leave_a_released_one, left, "memory_io_test.c"));
+    assert_true(misuse_aborts_naming(leave_one_of_a_message, left, "opener_body"));
+#if BIDE_DEBUG
+    assert_true(misuse_aborts_naming(leave_one_of_a_pipe, left, "opener_body"));
+    assert_true(misuse_aborts_naming(leave_one_of_a_select, left, "opener_body"));
+#endif
+    assert_true(misuse_aborts_naming(leave_one_without_coroutine, left, ": open ("));
+}
+
+/* What is open and has a descriptor is closed, as documented. */
+static void open_descriptors_are_closed_with_their_io(void **state)
+{
+    (void)state;
+    struct opener opener;
+    struct closer closer = {.status = 0};
+    bide_sim_loop_init(&loop, 1);
+    assert_int_equal(bide_memory_io_create(&io, &loop, NULL), 0);
+    open_without_descriptor(&opener, BY_RELEASE);
+    bide_descriptor_init(&closer.one, opener.number);
+    bide_io_adopt(loop.io, &closer.one);
+    bide_memory_io_destroy(io);
+    bide_sim_loop_destroy(&loop);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -316,6 +532,10 @@ int main(void)
         cmocka_unit_test(broken_connections_leave_nothing),
         cmocka_unit_test(names_are_those_of_the_world),
         cmocka_unit_test(a_loop_has_one),
+        cmocka_unit_test(a_number_is_closed_before_its_first_operation),
+        cmocka_unit_test(of_two_ios_that_of_the_running_loop_is_meant),
+        cmocka_unit_test(a_number_that_is_left_open_is_reported_where_it_was_opened),
+        cmocka_unit_test(open_descriptors_are_closed_with_their_io),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

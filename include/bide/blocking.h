@@ -22,7 +22,7 @@
  *
  * A pool belongs to the process that created it. A child of fork has none of its threads. A child that
  * continues without exec leaves it alone, and creates pools of its own. To make a call there, or to
- * destroy it, is misuse, and reported.
+ * destroy it, is misuse, and reported; so is a call that has forked, and returns in the child.
  *
  * A call can be cancelled until a thread has begun it. After that it can be interrupted, if its
  * caller allows that (bide_blocking_run_interruptible) and the pool has a signal for it.

@@ -26,7 +26,9 @@
  *
  * A loop belongs to the thread that runs it first, and to the process that created it. In a child of
  * fork that continues without exec it does not run, and never touches state that it shares with its
- * parent; there it may be destroyed, and its descriptors closed, but not by a coroutine that runs on it.
+ * parent; there it may be destroyed, and its descriptors closed, but not by a coroutine that runs on it. If
+ * one of its coroutines has forked, the loop runs on in the child until it looks at its events, or would
+ * sleep: that is misuse, and reported. The coroutine calls exec or _exit before.
  *
  * Why it is correct: src/io/loop.c.
  */

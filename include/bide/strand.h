@@ -23,6 +23,9 @@
  * the thread that wakes it while it is idle. Its coroutines can wait for times if those of the
  * underlying scheduler can.
  *
+ * In a child of fork a strand is as its underlying scheduler. One on a thread pool is left alone: to post
+ * to it there, to set or clear a timer of it, or to destroy it is misuse, and reported.
+ *
  * Why it is correct: src/schedule/strand.c.
  */
 #ifndef BIDE_STRAND_H
@@ -42,6 +45,7 @@ typedef struct bide_strand {
     bide_scheduler *under; /* constant */
     bide_scheduler *base;  /* constant: below all strands */
     bide_context there;    /* constant: of the two frames below, {under, NULL, NULL} */
+    uint32_t generation;   /* constant: of the process that has the base's threads */
 
     /* of the runner, which is one at a time */
     bide_awaiter_chain ready;  /* what it has taken and is to resume, the oldest first */

@@ -32,8 +32,9 @@
  *
  * A pool belongs to the process that created it. A child of fork has none of its threads: nothing runs on it
  * there. A child that continues without exec leaves it alone, and creates pools of its own. To destroy it
- * there is misuse, and reported; so is a coroutine that is started on it, or woken, and a timer of it that is set or
- * cleared, by a thread that is none of its.
+ * there, or to shut it down, is misuse, and reported; so is a coroutine that is started on it or woken, one that was
+ * woken and is destroyed, and a timer of it that is set or cleared. If a coroutine of the pool has forked, it
+ * continues in the child until it suspends or ends, which is misuse too: it calls exec or _exit before.
  *
  * Why it is correct: src/schedule/pool/worker.c, and run_queue.h beside it.
  */

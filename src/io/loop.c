@@ -64,6 +64,29 @@ static const struct {
     {&bide_poll_back_end_, "neither io_uring nor epoll is available", NULL},
 };
 
+/* ---- In a child of fork: one of its coroutines has forked, and goes on ---- */
+
+static void check_process_of_loop(const bide_loop *loop)
+{
+    if (BIDE_UNLIKELY(bide_is_inherited_(loop->io.generation)))
+        bide_misuse_("a loop runs on in a child of the process that created it", "bide_loop_wait",
+                     __FILE__, __LINE__);
+}
+
+static void look_in_own_process(bide_run_loop *run)
+{
+    bide_loop *loop = bide_container_of(run, bide_loop, run);
+    check_process_of_loop(loop);
+    loop->ops->events->look(run);
+}
+
+static bool sleep_in_own_process(bide_run_loop *run)
+{
+    bide_loop *loop = bide_container_of(run, bide_loop, run);
+    check_process_of_loop(loop);
+    return loop->ops->events->sleep(run);
+}
+
 /*
  * Whether a back end that failed is not there, so that the next one takes its place. An io_uring may be
  * refused for many reasons, among them memory that the other back ends do not need.
@@ -98,6 +121,8 @@ static int create_loop_back_end(bide_loop *loop, const bide_back_end_ *ops, unsi
     loop->ops = ops;
     loop->events = *ops->events;
     loop->events.enter = enter_loop;
+    loop->events.look = look_in_own_process;
+    loop->events.sleep = sleep_in_own_process;
     loop->run.events = &loop->events;
     loop->back_end.name = ops->name;
     return 0;

@@ -112,6 +112,15 @@ static void discard_pending_interrupt(const bide_blocking *blocking)
         ;
 }
 
+/* The call has forked, and returns in the child, where the lock may be held for ever. */
+static void check_process_after_call(const bide_blocking *blocking)
+{
+    if (BIDE_UNLIKELY(bide_is_inherited_(blocking->generation)))
+        bide_misuse_("a blocking call has returned in a child of the process that created its "
+                     "threads",
+                     __func__, __FILE__, __LINE__);
+}
+
 /* Under the lock, which it releases for the call. */
 static void make_interruptible_call(blocking_thread *self, bide_blocking_call *call)
 {
@@ -122,6 +131,7 @@ static void make_interruptible_call(blocking_thread *self, bide_blocking_call *c
     pthread_mutex_unlock(&blocking->lock);
     mask_interrupt(blocking, SIG_UNBLOCK);
     int status = call->interruptible(call->argument);
+    check_process_after_call(blocking);
     mask_interrupt(blocking, SIG_BLOCK);
     pthread_mutex_lock(&blocking->lock);
     bide_assert(self->call == call && own_call == call); /* 5 */
@@ -185,6 +195,7 @@ static void make_call(blocking_thread *self, bide_blocking_call *call)
     } else {
         pthread_mutex_unlock(&blocking->lock);
         bide_blocking_make_here_(call);
+        check_process_after_call(blocking);
         bide_wake_one(&call->awaiter);
         pthread_mutex_lock(&blocking->lock);
     }

@@ -64,6 +64,7 @@
 
 #include "../coroutine/chain_cursor.h"
 #include "../coroutine/internal.h"
+#include "../system/fork.h"
 #include "../system/pthreads.h"
 
 #include "bide/sleep.h"
@@ -81,6 +82,15 @@ static BIDE_THREAD_LOCAL bide_strand *strand_here;
 static bide_strand *strand_of(bide_scheduler *scheduler)
 {
     return bide_container_of(scheduler, bide_strand, scheduler);
+}
+
+/* In a child of fork the threads of a pool are not there, and the strand may be busy, or locked, for ever. */
+static void strand_check_process(const bide_strand *strand, const char *what, const char *function,
+                                 const char *file, unsigned line)
+{
+    if (BIDE_UNLIKELY(bide_is_inherited_(strand->generation)) && !strand->base->one_thread &&
+        strand->base != &bide_inline_scheduler)
+        bide_misuse_(what, function, file, line);
 }
 
 static bool strand_steps_here(const bide_strand *strand)
@@ -192,6 +202,10 @@ static void strand_post(bide_scheduler *scheduler, bide_awaiter *first, bide_awa
         bide_awaiter_chain_append(&strand->ready, first, last);
         return;
     }
+    strand_check_process(strand,
+                         "a coroutine is posted to a strand of a thread pool in a child of the "
+                         "process that created it",
+                         __func__, __FILE__, __LINE__);
     /* The word holds the newest first. */
     bide_awaiter *oldest = first;
     if (first != last)
@@ -290,6 +304,10 @@ static int strand_set_timer(bide_scheduler *scheduler, bide_timer *timer)
 {
     bide_strand *strand = strand_of(scheduler);
     int error = 0;
+    strand_check_process(strand,
+                         "a timer of a strand of a thread pool is set in a child of the process "
+                         "that created it",
+                         __func__, __FILE__, __LINE__);
     pthread_mutex_lock(&strand->timers_lock);
     if (bide_timers_insert(&strand->timers, timer)) {
         strand_clear_alarm(strand);
@@ -306,6 +324,10 @@ static int strand_set_timer(bide_scheduler *scheduler, bide_timer *timer)
 static bool strand_clear_timer(bide_scheduler *scheduler, bide_timer *timer)
 {
     bide_strand *strand = strand_of(scheduler);
+    strand_check_process(strand,
+                         "a timer of a strand of a thread pool is cleared in a child of the "
+                         "process that created it",
+                         __func__, __FILE__, __LINE__);
     pthread_mutex_lock(&strand->timers_lock);
     bool cleared = bide_timers_remove(&strand->timers, timer);
     if (strand->timers.first == NULL)
@@ -367,6 +389,7 @@ void(bide_strand_init)(bide_strand *strand, bide_scheduler *under)
     strand->under = under;
     strand->base = under->post == strand_post ? strand_of(under)->base : under;
     strand->there = (bide_context){.scheduler = under};
+    strand->generation = bide_generation_;
     strand->ready.first = NULL;
     strand->passed = NULL;
     strand->outer = NULL;
@@ -421,6 +444,10 @@ void bide_strand_destroy_in_(bide_strand *strand, const char *function, const ch
     static const char in_use[] = "a strand is destroyed while it is in use";
     if (strand->base == NULL) /* zeros */
         return;
+    strand_check_process(strand,
+                         "a strand of a thread pool is destroyed in a child of the process that "
+                         "created it",
+                         function, file, line);
     if (strand_steps_here(strand))
         bide_misuse_("a strand is destroyed in one of its coroutines", function, file, line);
     if (strand->base->one_thread) {

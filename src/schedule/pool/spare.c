@@ -207,9 +207,10 @@ void bide_blocking_here_end(bide_blocking_region *region)
     region->worker = NULL;
     if (--worker->regions != 0)
         return;
+    if (bide_is_inherited_(worker->pool->generation))
+        return;
     bide_pool_post_here_(worker);
-    if (!bide_is_inherited_(worker->pool->generation))
-        region_end(worker->pool);
+    region_end(worker->pool);
 }
 
 int bide_blocking_here(void (*function)(void *argument), void *argument)

@@ -167,7 +167,7 @@ int bide_pool_set_timer_(bide_scheduler *scheduler, bide_timer *timer)
 {
     bide_thread_pool *pool = bide_container_of(scheduler, bide_thread_pool, scheduler);
     const bide_pool_worker *worker = bide_pool_worker_of_(pool);
-    if (BIDE_UNLIKELY(worker == NULL))
+    if (BIDE_UNLIKELY(worker == NULL || bide_is_inherited_(pool->generation)))
         pool_set_outside(pool, timer);
     else if (pool_insert(pool, worker->wheel, timer))
         pool_kick(pool);
@@ -177,7 +177,7 @@ int bide_pool_set_timer_(bide_scheduler *scheduler, bide_timer *timer)
 bool bide_pool_clear_timer_(bide_scheduler *scheduler, bide_timer *timer)
 {
     bide_thread_pool *pool = bide_container_of(scheduler, bide_thread_pool, scheduler);
-    if (BIDE_UNLIKELY(bide_pool_worker_of_(pool) == NULL))
+    if (BIDE_UNLIKELY(bide_pool_worker_of_(pool) == NULL || bide_is_inherited_(pool->generation)))
         return pool_clear_outside(pool, timer);
     return wheel_remove(wheel_of_timer(pool, timer), timer);
 }

@@ -234,6 +234,10 @@ static bide_awaiter *worker_take_injected(bide_pool_worker *worker, bool takes_o
 
 BIDE_INLINE void worker_end_turn(bide_pool_worker *worker)
 {
+    if (BIDE_UNLIKELY(bide_is_inherited_(worker->pool->generation)))
+        bide_misuse_("a coroutine of a thread pool has suspended, or ended, in a child of the "
+                     "process that created it",
+                     __func__, __FILE__, __LINE__);
 #if BIDE_DEBUG
     if (BIDE_UNLIKELY(worker->regions != 0))
         bide_misuse_(
@@ -389,6 +393,28 @@ void bide_pool_set_deque_hooks_(bide_thread_pool *pool, const bide_pool_deque_ho
         bide_atomic_store(&pool->deque_hooks, hooks, release);
 }
 
+/* ---- Forks ---- */
+
+#if !BIDE_CHECK
+
+/* The forking thread was a worker's: it has its coroutine's code to run, and no pool to post to. */
+static void worker_in_child(bool was_alone)
+{
+    (void)was_alone;
+    bide_pool_post_here_(NULL);
+}
+
+static const bide_fork_handlers_ worker_fork_handlers = {BIDE_FORK_SCHEDULE_, NULL, NULL,
+                                                         worker_in_child};
+
+__attribute__((constructor)) static void worker_register(void)
+{
+    static bide_fork_registration_ registration = {&worker_fork_handlers, NULL};
+    bide_fork_register_(&registration);
+}
+
+#endif
+
 /* ---- The worker's thread ---- */
 
 void bide_pool_post_here_(bide_pool_worker *worker)
@@ -509,6 +535,10 @@ static bool pool_take_back_injected(bide_thread_pool *pool, bide_awaiter *awaite
 bool bide_pool_take_back_(bide_scheduler *scheduler, bide_awaiter *awaiter)
 {
     bide_thread_pool *pool = bide_container_of(scheduler, bide_thread_pool, scheduler);
+    if (BIDE_UNLIKELY(bide_is_inherited_(pool->generation))) /* (its lock may be held for ever) */
+        bide_misuse_("a woken coroutine of a thread pool is destroyed in a child of the process "
+                     "that created it",
+                     __func__, __FILE__, __LINE__);
     bide_pool_worker *own = pool_poster_of(pool);
     for (unsigned i = 0; i < pool->places; i++) {
         bide_pool_worker *worker = &pool->workers[i];

@@ -310,7 +310,7 @@ typedef struct bide_sim_options {
 /*
  * Runs `body` with `seeds` seeds, each time on a test loop of its own, until a run fails. Writes of
  * that run, on a screen: how it failed, the faults that fired and the end of the trace of the simplest run
- * that was found to fail in the same way, and how to run both again. The whole traces go to options.trace.
+ * found that fails in the same way (not all are tried), and how to run both again. The whole traces go to options.trace.
  *
  *     BIDE_TEST_SEED=n                  runs that seed alone
  *     BIDE_TEST_DRAWS=turn.12:1,own.4:2   ... with these draws, and 0 for all others

@@ -5,7 +5,7 @@
  *     31500 call.2:2,own.4:1
  *     77
  *
- * Each line is a seed, and behind it the draws of the simplest run that failed, if there is one. The lines are run before
+ * Each line is a seed, and behind it the draws of the simplest run found that failed, if there is one. The lines are run before
  * anything else, each in a process of its own: the seed, which finds its failure while the test draws what it drew then;
  * and the draws, which find it in spite of small changes. Seeds that the search finds are added.
  */

@@ -366,7 +366,7 @@ static void explorer_trace(explorer *self, const recipe *r, bool is_simplest)
     explorer_try_draws(self, r, true);
     if (trace != NULL) {
         fprintf(trace, "seed %" PRIu64 "%s:\n", self->seed,
-                is_simplest ? ", the simplest run" : "");
+                is_simplest ? ", the simplest run found" : "");
         explorer_print_trace(self, trace, true);
         fflush(trace);
     }
@@ -604,7 +604,8 @@ static int explorer_explain(explorer *self)
                 result->draws, result->preemptions);
     else
         fprintf(self->out,
-                "the simplest run that fails alike: %zu draws that are not plain, of %zu; of these "
+                "the simplest run found that fails alike: %zu draws that are not plain, of %zu; of "
+                "these "
                 "preempt %zu, of %zu\n",
                 result->draws_left, result->draws, result->preemptions_left, result->preemptions);
     explorer_trace(self, &self->best, true);

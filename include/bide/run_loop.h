@@ -9,12 +9,27 @@
  * the order in which they were woken: if one wake happened before another, in the sense of C11, its
  * coroutine runs first. Without work the loop looks for some for a while and then sleeps.
  *
- * A loop that has work looks at its timers and events once in 200 us and a turn, or 32 turns. If turns suddenly
- * take longer than those before, one look comes later: after up to 32 of them. A coroutine whose operations are
- * always ready ends its turn after 200 us (bide/stop.h).
+ * A loop that has work looks at its timers and events once in 200 us and a turn, or 32 turns. "How late a look may
+ * be" is below.
  *
  * A child of fork has a copy of each loop, as the fork found it. It may run the copy if the forking thread ran the
  * loop, or nobody; it may not if another thread did. Threads that belong to the parent wake nothing in it.
+ *
+ * How late a look may be. A turn is one resumption by the loop: it lasts until the coroutine suspends, and takes in
+ * the coroutines that it awaits, and those of the inline scheduler that it wakes. These are the exceptions:
+ *
+ *     longer turns     If turns suddenly take longer than those before, one look comes after up to 32 of them.
+ *     after a sleep    How long turns are is not known then: the first look comes after 4 of them.
+ *     ready operations A turn in which all operations are ready ends after 200 us (stop.h). If they suddenly take
+ *                      longer, it ends after up to 1,024 of them, or 4 operations on descriptors, that do.
+ *     computing        Nothing ends a turn that computes, blocks, or awaits only coroutines that await nothing, or
+ *                      one of a coroutine that was just asked to stop: it has 16384 operations, whatever they take.
+ *     strands          A turn of a strand on the loop is up to 64 turns of its coroutines.
+ *     events           A look leaves them out if the last one was less than 50 us before.
+ *     many timers      Of timers that are due a look takes some 256, and the next takes more when these have run.
+ *     run_ready        bide_run_loop_run_ready looks at timers when it begins, and when nothing is ready.
+ *
+ * A coroutine whose timer or event was found waits for the turns of those that are ready before it.
  *
  * Why it is correct: src/schedule/run_loop.c.
  */

@@ -22,10 +22,14 @@
  * specified.
  *
  * A worker that has work looks at the timers, at what was posted from outside, and at events once in 200 us
- * and a turn, or 128 turns (`event_interval`). If turns suddenly take longer than those before, one look
- * comes later: after up to 128 of them. Each look runs at once the coroutine whose timer was due first,
+ * and a turn, or 128 turns (`event_interval`). Each look runs at once the coroutine whose timer was due first,
  * and the oldest that was posted from outside. The next ones go behind those that wait to run, and so do
- * later ones while these are there.
+ * later ones while these are there. The exceptions to the time are those of a run loop (run_loop.h), but for the last
+ * two of them, and these:
+ *
+ *     long turns       There are two turns between two looks, however long they are, and a third if a look runs two
+ *                      coroutines.
+ *     longer turns     If turns suddenly take longer than those before, one look comes after up to 128 of them.
  *
  * Any thread may post. Idle workers poll for a while, and then sleep. While all sleep, the pool takes
  * no processor time.

@@ -148,10 +148,9 @@ void balance_failed(struct upstream *server, int error, uint64_t now, struct log
     server->suspended_until = now + backend->fail_for;
 }
 
-void balance_checked(struct upstream *server, int error, struct log *log)
+void balance_checked(struct upstream *server, bool is_good, const char *reason, struct log *log)
 {
     const struct backend *backend = server->backend;
-    bool is_good = error >= 0;
     if (is_good != server->is_down) {
         server->checks = 0;
         return;
@@ -165,8 +164,7 @@ void balance_checked(struct upstream *server, int error, struct log *log)
         server->suspended_until = 0;
         log_line(log, "server %s/%s is up", backend->name, server->name);
     } else {
-        log_line(log, "server %s/%s is down: %s", backend->name, server->name,
-                 error == -EBADMSG ? "bad response to the check" : strerror(-error));
+        log_line(log, "server %s/%s is down: %s", backend->name, server->name, reason);
     }
 }
 

@@ -45,8 +45,8 @@ bool balance_is_local_error(int error);
 void balance_succeeded(struct upstream *server, struct log *log);
 void balance_failed(struct upstream *server, int error, uint64_t now, struct log *log);
 
-/* Records the result of a health check: 0, or a negative errno. */
-void balance_checked(struct upstream *server, int error, struct log *log);
+/* Records the result of a health check. `reason` is why it has failed. */
+void balance_checked(struct upstream *server, bool is_good, const char *reason, struct log *log);
 
 /* Copies the state of servers with the same name from the old configuration. */
 void balance_inherit(struct configuration *configuration, const struct configuration *old);

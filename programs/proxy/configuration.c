@@ -9,6 +9,7 @@
 #define _GNU_SOURCE
 #include "configuration.h"
 #include "directives.h"
+#include "health.h"
 #include "http.h"
 #include "pool.h"
 #include "secure.h"
@@ -79,6 +80,11 @@ static bool resolve_names(struct reading *reading)
         if (backend->servers == NULL)
             return reading_fail(reading, backend->line, "backend '%s' has no server",
                                 backend->name);
+        int status = health_verify(backend);
+        if (status < 0)
+            return reading_fail(reading, backend->line, "check http: %s",
+                                status == -ENOTSUP ? "this proxy was built without llhttp"
+                                                   : "the path or the host is not valid");
         if (!secure_configure_backend(reading, backend))
             return false;
     }
@@ -127,6 +133,18 @@ struct backend *configuration_backend(const struct configuration *configuration,
     while (backend != NULL && strcmp(backend->name, name) != 0)
         backend = backend->next;
     return backend;
+}
+
+const char *upstream_tls_name(const struct upstream *server)
+{
+    const struct backend *backend = server->backend;
+    return backend->tls_name != NULL ? backend->tls_name : server->tls_name;
+}
+
+const char *upstream_host(const struct upstream *server)
+{
+    bool is_local = server->host == NULL && server->addresses[0].any.generic.sa_family == AF_UNIX;
+    return is_local ? "localhost" : server->name;
 }
 
 /* ---- Freeing ---- */

@@ -200,6 +200,12 @@ void configuration_release(struct configuration *configuration);
 struct listen *configuration_listen(const struct configuration *configuration, const char *name);
 struct backend *configuration_backend(const struct configuration *configuration, const char *name);
 
+/* The name that is expected in the server's certificate. */
+const char *upstream_tls_name(const struct upstream *server);
+
+/* The Host of a request that has none: the server's name, or "localhost" for a Unix socket. */
+const char *upstream_host(const struct upstream *server);
+
 /* True if the address is in one of the networks. */
 bool network_contains(const struct network *networks, const bide_address *address);
 

@@ -255,11 +255,10 @@ static bide_awaiter *forward_start_tls(struct forward *self)
     *secure = secure_create();
     if (*secure == NULL)
         return bide_stream_ended(&self->scratch->stream, -ENOMEM);
-    return bide_with_deadline(
-        &self->scratch->limited, connect_deadline(self),
-        secure_connect(*secure, self->backend->tls, bide_socket_stream(&self->connection->socket),
-                       self->backend->tls_name != NULL ? self->backend->tls_name
-                                                       : self->server->tls_name));
+    return bide_with_deadline(&self->scratch->limited, connect_deadline(self),
+                              secure_connect(*secure, self->backend->tls,
+                                             bide_socket_stream(&self->connection->socket),
+                                             upstream_tls_name(self->server)));
 }
 
 /* Returns the connection to the pool and releases the server. */
@@ -279,7 +278,7 @@ static void release_server(struct forward *self, bool reusable)
 static int write_head(struct forward *self)
 {
     const bide_http_client_options options = {.write_buffer_size = SCRATCH_OUTPUT,
-                                              .max_fields = 100,
+                                              .max_fields = SCRATCH_FIELDS,
                                               .keeps_delay = self->connection->was_idle};
     const bide_http_request *request = &self->exchange.request;
     bide_http_client *client = &self->scratch->client;

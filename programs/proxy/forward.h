@@ -9,7 +9,7 @@
 
 #include <bide/http_client.h>
 
-enum { SCRATCH_MEMORY = 40960, SCRATCH_OUTPUT = 16384, SCRATCH_BODY = 32768 };
+enum { SCRATCH_MEMORY = 40960, SCRATCH_OUTPUT = 16384, SCRATCH_FIELDS = 100, SCRATCH_BODY = 32768 };
 
 /* Memory of a request in progress. Idle connections have none. */
 struct scratch {

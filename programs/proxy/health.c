@@ -1,8 +1,12 @@
 /*
  * Active health checks, and resolution of server names.
  *
- *     resolve the name, if any --> connect --> [GET, a status of 200 to 399] --> sleep -+
- *       ^--------------------------------------------------------------------------------+
+ *     resolve the name, if any --> connect --> [PROXY header] --> [TLS] --> [GET] --> sleep -+
+ *       ^------------------------------------------------------------------------------------+
+ *
+ *  1. A check takes the steps of a connection that serves clients: it fails if one of them fails. `check http` requests
+ *     a page after them, by the library's client, and passes with a status of 200 to 399.
+ *  2. All steps of a check have one deadline.
  *
  * Passive checks are made by the users of a server: see balance_failed. All of it runs on the
  * program's loop.
@@ -10,10 +14,13 @@
 #define _GNU_SOURCE
 #include "health.h"
 #include "balance.h"
+#include "forward.h"
 #include "proxy_header.h"
+#include "secure.h"
 
 #include <bide/coroutine.h>
 #include <bide/deadline.h>
+#include <bide/http_client.h>
 #include <bide/sleep.h>
 #include <bide/with_stop.h>
 
@@ -23,8 +30,6 @@
 
 #define LOOKUP_INTERVAL UINT64_C(30000000000)
 #define LOOKUP_TIMEOUT  UINT64_C(5000000000)
-
-enum { STATUS_LINE = 12 }; /* "HTTP/1.1 200" */
 
 struct checker {
     bide_task task;
@@ -36,11 +41,14 @@ struct checker {
     int status;
     uint64_t started_at;
     bide_descriptor socket;
+    struct secure *secure; /* NULL: no TLS, or not yet */
+    char *memory;          /* of the client, during `check http` */
     bide_with_deadline_operation limited;
     bide_io_operation io;
+    bide_stream_operation none;
     bide_sleep sleep;
-    size_t size;
-    char text[2048];
+    bide_http_client client;
+    unsigned char header[PROXY_HEADER_MAX_WRITTEN];
     bide_resolve_operation resolve;
 };
 
@@ -71,72 +79,94 @@ static void store_addresses(struct checker *self)
 
 /* ---- Checks ---- */
 
-static uint64_t check_deadline(const struct checker *self)
+static int start_check_request(bide_http_client *client, const struct upstream *server)
 {
-    return self->started_at + self->server->backend->check.timeout;
+    const struct check *check = &server->backend->check;
+    return bide_http_client_start_request(
+        client, "GET", check->path, check->host != NULL ? check->host : upstream_host(server));
+}
+
+int health_verify(const struct backend *backend)
+{
+    const bide_http_client_options options = {.keeps_delay = true};
+    bide_http_client client;
+    _Alignas(16) char memory[BIDE_HTTP_CLIENT_MEMORY];
+    if (backend->check.kind != CHECK_HTTP)
+        return 0;
+    int status = 0;
+    for (const struct upstream *server = backend->servers; status == 0 && server != NULL;
+         server = server->next) {
+        status = bide_http_client_init(&client, (bide_stream){0}, memory, sizeof memory, &options);
+        if (status == 0)
+            status = start_check_request(&client, server);
+    }
+    return status;
+}
+
+static bide_awaiter *limit_check(struct checker *self, bide_awaiter *step) /* 2 */
+{
+    return bide_with_deadline(&self->limited,
+                              self->started_at + self->server->backend->check.timeout, step);
 }
 
 static bide_awaiter *connect_for_check(struct checker *self)
 {
     self->started_at = bide_now(bide_loop_context(self->program->loop));
-    return bide_with_deadline(
-        &self->limited, check_deadline(self),
-        bide_connect(&self->io, &self->socket, balance_address(self->server)));
+    return limit_check(self, bide_connect(&self->io, &self->socket, balance_address(self->server)));
 }
 
-/*
- * Sends the request, behind a PROXY protocol header without addresses if the backend uses that
- * protocol.
- */
-static bide_awaiter *send_check_request(struct checker *self)
+/* A header without addresses: the connection is the proxy's own. */
+static bide_awaiter *send_check_header(struct checker *self)
 {
     static const bide_address nobody;
-    const struct backend *backend = self->server->backend;
-    const struct check *check = &backend->check;
-    self->size = 0;
-    if (backend->send_proxy != 0)
-        self->size =
-            proxy_header_print((unsigned char *)self->text, backend->send_proxy, &nobody, &nobody);
-    int length = snprintf(self->text + self->size, sizeof self->text - self->size,
-                          "GET %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: bide-proxy\r\n"
-                          "Connection: close\r\n\r\n",
-                          check->path, check->host != NULL ? check->host : self->server->name);
-    self->size += length > 0 ? (size_t)length : 0;
-    if (self->size >= sizeof self->text)
-        self->size = sizeof self->text - 1;
-    return bide_with_deadline(&self->limited, check_deadline(self),
-                              bide_send(&self->io, &self->socket, self->text, self->size));
+    size_t size =
+        proxy_header_print(self->header, self->server->backend->send_proxy, &nobody, &nobody);
+    return limit_check(self, bide_send(&self->io, &self->socket, self->header, size));
 }
 
-static bide_awaiter *receive_status_line(struct checker *self)
+static bide_awaiter *start_check_tls(struct checker *self)
 {
-    return bide_with_deadline(
-        &self->limited, check_deadline(self),
-        bide_recv(&self->io, &self->socket, self->text + self->size, STATUS_LINE - self->size));
+    const struct upstream *server = self->server;
+    self->secure = secure_create();
+    if (self->secure == NULL)
+        return bide_stream_ended(&self->none, -ENOMEM);
+    return limit_check(self, secure_connect(self->secure, server->backend->tls,
+                                            bide_socket_stream(&self->socket),
+                                            upstream_tls_name(server)));
 }
 
-static bool needs_status_line(const struct checker *self)
+/* Writes the request into the client's buffer. */
+static int write_check_request(struct checker *self)
 {
-    return self->status >= 0 && self->server->backend->check.kind == CHECK_HTTP &&
-           self->size < STATUS_LINE;
+    const bide_http_client_options options = {.write_buffer_size = SCRATCH_OUTPUT,
+                                              .max_fields = SCRATCH_FIELDS};
+    bide_stream stream =
+        self->secure != NULL ? secure_stream(self->secure) : bide_socket_stream(&self->socket);
+    self->memory = malloc(SCRATCH_MEMORY);
+    int status = self->memory == NULL ? -ENOMEM
+                                      : bide_http_client_init(&self->client, stream, self->memory,
+                                                              SCRATCH_MEMORY, &options);
+    if (status == 0)
+        status = start_check_request(&self->client, self->server);
+    if (status == 0)
+        status = bide_http_client_add(&self->client, "User-Agent", "bide-proxy");
+    if (status == 0)
+        bide_http_client_close_after(&self->client);
+    return status;
 }
 
-/* "HTTP/1.1 200", or another status from 200 to 399. */
-static bool is_good_status(const char text[STATUS_LINE])
+static bide_awaiter *receive_check_response(struct checker *self)
 {
-    return memcmp(text, "HTTP/1.", 7) == 0 && text[8] == ' ' &&
-           (text[9] == '2' || text[9] == '3') && text[10] >= '0' && text[10] <= '9' &&
-           text[11] >= '0' && text[11] <= '9';
+    return limit_check(self, bide_http_client_recv(&self->client));
 }
 
-/* Accounts for received bytes of the status line, and checks it when it is complete. */
-static void note_status_line(struct checker *self)
+/* A response that the client refuses, a cut one and an end without one count as bad responses. */
+static void judge_response(struct checker *self)
 {
-    if (self->status < 0)
-        return;
-    bide_assert(self->size + self->io.count <= STATUS_LINE);
-    self->size += self->io.count;
-    if (self->io.count == 0 || (self->size == STATUS_LINE && !is_good_status(self->text)))
+    int status = self->client.response.status;
+    if (self->status >= 0)
+        self->status = status >= 200 && status <= 399 ? 0 : -EBADMSG;
+    else if (self->status == -EMSGSIZE || self->status == -ENODATA || self->status == -EPIPE)
         self->status = -EBADMSG;
 }
 
@@ -149,11 +179,34 @@ static bide_awaiter *pause_checking(struct checker *self)
                           check->kind != CHECK_NOTHING ? check->every : LOOKUP_INTERVAL);
 }
 
+static void close_check(struct checker *self)
+{
+    secure_destroy(self->secure);
+    self->secure = NULL;
+    bide_close(&self->socket);
+    free(self->memory);
+    self->memory = NULL;
+}
+
+/* An error of the proxy's own, as a lack of descriptors, says nothing about the server. */
 static void report_check(struct checker *self, const bide_context *context)
 {
-    bide_close(&self->socket);
-    if (!bide_stop_requested(context->stop))
-        balance_checked(self->server, self->status, &self->program->log);
+    const char *reason = secure_reason(self->secure);
+    char text[256];
+    if (self->status == -EBADMSG)
+        snprintf(text, sizeof text, "bad response to the check");
+    else if (*reason != '\0' && self->status != -ETIMEDOUT)
+        snprintf(text, sizeof text, "TLS: %s", reason);
+    else
+        snprintf(text, sizeof text, "%s", strerror(-self->status));
+    if (!bide_stop_requested(context->stop) && !balance_is_local_error(self->status))
+        balance_checked(self->server, self->status >= 0, text, &self->program->log);
+    close_check(self);
+}
+
+static bool is_checked(const struct checker *self)
+{
+    return self->server->backend->check.kind != CHECK_NOTHING && self->server->address_count != 0;
 }
 
 bide_coroutine(checker_body)
@@ -164,22 +217,25 @@ bide_coroutine(checker_body)
             bide_await_status(self->status, resolve(self));
             store_addresses(self);
         }
-        if (self->server->backend->check.kind != CHECK_NOTHING &&
-            self->server->address_count != 0) {
-            bide_await_status(self->status, connect_for_check(self));
-            if (self->status >= 0 && self->server->backend->check.kind == CHECK_HTTP)
-                bide_await_status(self->status, send_check_request(self));
-            self->size = 0;
-            while (needs_status_line(self)) {
-                bide_await_status(self->status, receive_status_line(self));
-                note_status_line(self);
+        if (is_checked(self)) {
+            bide_await_status(self->status, connect_for_check(self)); /* 1 */
+            if (self->status >= 0 && self->server->backend->send_proxy != 0)
+                bide_await_status(self->status, send_check_header(self));
+            if (self->status >= 0 && self->server->backend->tls != NULL)
+                bide_await_status(self->status, start_check_tls(self));
+            if (self->status >= 0 && self->server->backend->check.kind == CHECK_HTTP) {
+                self->status = write_check_request(self);
+                if (self->status >= 0) {
+                    bide_await_status(self->status, receive_check_response(self));
+                    judge_response(self);
+                }
             }
             report_check(self, bide_this_context());
         }
         bide_await(pause_checking(self));
     }
     bide_finally();
-    bide_close(&self->socket);
+    close_check(self);
     bide_end();
 }
 
@@ -199,6 +255,8 @@ static void start_checker(struct program *program, struct configuration *configu
     checker->program = program;
     checker->configuration = configuration;
     checker->server = server;
+    checker->secure = NULL;
+    checker->memory = NULL;
     bide_descriptor_init_closed(&checker->socket);
     configuration_retain(configuration);
     bide_scope_spawn_in(&program->watching, &checker->branch, bide_loop_context(program->loop),

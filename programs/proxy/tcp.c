@@ -91,14 +91,13 @@ static bide_awaiter *tcp_send_header(struct tcp *self)
 
 static bide_awaiter *tcp_start_tls(struct tcp *self)
 {
-    const struct backend *backend = self->backend;
     self->secure = secure_create();
     if (self->secure == NULL)
         return bide_stream_ended(&self->none, -ENOMEM);
-    return bide_with_deadline(
-        &self->limited, self->tried_at + backend->connect_timeout,
-        secure_connect(self->secure, backend->tls, bide_socket_stream(&self->socket),
-                       backend->tls_name != NULL ? backend->tls_name : self->server->tls_name));
+    return bide_with_deadline(&self->limited, self->tried_at + self->backend->connect_timeout,
+                              secure_connect(self->secure, self->backend->tls,
+                                             bide_socket_stream(&self->socket),
+                                             upstream_tls_name(self->server)));
 }
 
 static void tcp_prepare_relay(struct tcp *self)

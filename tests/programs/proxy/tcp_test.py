@@ -263,25 +263,6 @@ def health_goes_down_and_comes_up():
             equal(proxy.statistics()["retries"], "0")
 
 
-def health_is_what_a_page_says():
-    status = [b"HTTP/1.1 200 OK"]
-
-    def page(connection):
-        request = connection.recv(4096)
-        check(request.startswith(b"GET /health HTTP/1.1\r\nHost: here\r\n"), request)
-        for byte in status[0] + b"\r\n\r\n":
-            connection.sendall(bytes([byte]))
-
-    with Server(page) as server:
-        line = "check http /health host here every 20ms timeout 10s rise 1 fall 1"
-        with Proxy(configuration(server.name, backend=line)) as proxy:
-            for bad in (b"HTTP/1.1 503 no", b"HTTP/1.1 2", b"SSH-2.0-OpenSSH_9.2p1"):
-                status[0] = bad
-                proxy.out.expect("is down: bad response to the check")
-                status[0] = b"HTTP/1.0 204 fine"
-                proxy.out.expect("is up")
-
-
 # ---- The PROXY protocol ----
 
 SIGNATURE = b"\r\n\r\n\0\r\nQUIT\n"

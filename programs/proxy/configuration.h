@@ -117,7 +117,7 @@ struct network {
 struct route {
     struct route *next;
     char *host;   /* NULL: any */
-    char *prefix; /* of the path */
+    char *prefix; /* of the path, in normal form (path.h) */
     char *backend_name;
     struct backend *backend;
     unsigned line;

@@ -4,6 +4,19 @@
 
 #include "reading.h"
 
+enum section { GLOBAL = 1, LISTEN = 2, BACKEND = 4 };
+
+struct directive {
+    const char *name;
+    unsigned sections;
+    unsigned min_words, max_words; /* words after the name */
+    bool (*read)(struct reading *reading);
+    const char *form;
+};
+
+/* Those of a backend. The last one has no name. */
+extern const struct directive backend_directives[];
+
 /*
  * Parses the line whose words are reading->words, at least one. Returns false after an error, which
  * is recorded.

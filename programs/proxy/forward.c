@@ -22,9 +22,12 @@
  */
 #define _GNU_SOURCE
 #include "forward.h"
+#include "access_log.h"
 #include "fields.h"
+#include "own.h"
 #include "proxy_header.h"
-#include "status.h"
+#include "routes.h"
+#include "upgrade.h"
 
 #include <bide/coroutine.h>
 #include <bide/sleep.h>
@@ -32,72 +35,23 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 enum { MAX_STALE = MAX_POOL_CONNECTIONS, MAX_FREE_SCRATCH = 512 };
 
-#define SECOND           UINT64_C(1000000000) /* nanoseconds */
-#define CONTINUE_TIMEOUT SECOND
+#define CONTINUE_TIMEOUT UINT64_C(1000000000) /* nanoseconds */
 
-static uint64_t forward_now(const struct forward *self)
-{
-    return bide_now(bide_loop_context(self->session->program->loop));
-}
+/* ---- The start ---- */
 
-/* ---- Routing ---- */
-
-/* The host without its port, which is not part of the name. */
-static bide_slice host_without_port(bide_slice host)
-{
-    if (host.size != 0 && host.data[0] == '[') {
-        const char *forward_finish = memchr(host.data, ']', host.size);
-        host.size = forward_finish != NULL ? (size_t)(forward_finish - host.data) + 1 : host.size;
-        return host;
-    }
-    const char *colon = host.size != 0 ? memchr(host.data, ':', host.size) : NULL;
-    if (colon != NULL)
-        host.size = (size_t)(colon - host.data);
-    return host;
-}
-
-/* The prefix "/a" matches "/a", "/a/" and "/a/b", and not "/ab". */
-static bool path_has_prefix(bide_slice path, const char *prefix)
-{
-    size_t size = strlen(prefix);
-    if (path.size < size || memcmp(path.data, prefix, size) != 0)
-        return false;
-    return size == 0 || prefix[size - 1] == '/' || path.size == size || path.data[size] == '/';
-}
-
-/* A route with a host is preferred to one without; then the longest prefix; then the first. */
-static struct backend *route(const struct forward *self)
+static void choose_route(struct forward *self)
 {
     const bide_http_request *request = &self->exchange.request;
-    bide_slice name = host_without_port(request->host);
-    const struct route *best = NULL;
-    for (const struct route *at = self->session->listen->routes; at != NULL; at = at->next) {
-        if ((at->host != NULL && !bide_http_is(name, at->host)) ||
-            !path_has_prefix(request->path, at->prefix))
-            continue;
-        if (best == NULL || (at->host != NULL && best->host == NULL) ||
-            ((at->host != NULL) == (best->host != NULL) &&
-             strlen(at->prefix) > strlen(best->prefix)))
-            best = at;
-    }
-    return best != NULL ? best->backend : NULL;
-}
-
-static size_t copy_for_log(char *to, size_t max_size, bide_slice text)
-{
-    size_t size = text.size < max_size ? text.size : max_size;
-    for (size_t i = 0; i < size; i++)
-        to[i] = text.data[i] == '"' ? '\'' : text.data[i];
-    return size;
+    const struct route *route;
+    self->route_status = routes_choose(self->session->listen, request->host, request->path, &route);
+    self->backend = route != NULL ? route->backend : NULL;
 }
 
 static void forward_init(struct forward *self)
 {
-    const bide_http_request *request = &self->exchange.request;
     struct http *http = bide_container_of(self->exchange.connection, struct http, connection);
     self->session = http->session;
     self->backend = NULL;
@@ -110,10 +64,9 @@ static void forward_init(struct forward *self)
     self->in = self->out = 0;
     self->status = self->response_status = 0;
     self->has_read = false;
-    self->target_size = copy_for_log(self->target, sizeof self->target, request->target);
-    self->method[copy_for_log(self->method, sizeof self->method - 1, request->method_name)] = '\0';
+    access_log_note(self);
     self->session->program->statistics.requests++;
-    self->backend = route(self);
+    choose_route(self);
     (void)fields_parse_upgrade(self);
     if (session_is_outdated(self->session))
         bide_http_close_after(&self->exchange);
@@ -148,30 +101,6 @@ void forward_free_scratch(struct program *program)
     bide_assert(program->free_scratch_count == 0);
 }
 
-/*
- * CONNECT is not supported. Data behind the request may be meant for a tunnel, so the connection is
- * closed instead of parsing it.
- */
-static bide_awaiter *reject_tunnel(struct forward *self)
-{
-    static const char text[] = "501 Not Implemented\n";
-    bide_http_close_after(&self->exchange);
-    self->exchange.status = 501;
-    return bide_http_respond(&self->exchange, text, sizeof text - 1);
-}
-
-/* The request cannot be written to a server: its head is too long, or has fields of framing. */
-static bide_awaiter *reject_request(struct forward *self)
-{
-    static const char bad[] = "400 Bad Request\n";
-    static const char large[] = "431 Request Header Fields Too Large\n";
-    bool is_large = self->status == -EMSGSIZE;
-    self->exchange.status = is_large ? 431 : 400;
-    (void)bide_http_add(&self->exchange, "Content-Type", "text/plain; charset=utf-8");
-    return bide_http_respond(&self->exchange, is_large ? large : bad,
-                             (is_large ? sizeof large : sizeof bad) - 1);
-}
-
 /* The nanoseconds until the client may send its next request; 0: it may send this one. */
 static uint64_t wait_of_client(const struct forward *self)
 {
@@ -181,18 +110,6 @@ static uint64_t wait_of_client(const struct forward *self)
                ? 0
                : clients_take(session->listener->clients, &session->client, listen->client_rate,
                               listen->client_burst, self->started_at);
-}
-
-static bide_awaiter *reject_rate(struct forward *self, uint64_t wait)
-{
-    static const char text[] = "429 Too Many Requests\n";
-    char seconds[24];
-    (void)snprintf(seconds, sizeof seconds, "%llu", (unsigned long long)((wait - 1) / SECOND + 1));
-    self->session->program->statistics.limited++;
-    self->exchange.status = 429;
-    (void)bide_http_add(&self->exchange, "Retry-After", seconds);
-    (void)bide_http_add(&self->exchange, "Content-Type", "text/plain; charset=utf-8");
-    return bide_http_respond(&self->exchange, text, sizeof text - 1);
 }
 
 /* ---- A connection ---- */
@@ -451,56 +368,7 @@ static bool server_pauses(struct forward *self)
            !has_next_piece(bide_http_client_reader(client), client->response.length);
 }
 
-/* ---- Upgrades ---- */
-
-/* Data that was received behind the head is relayed first. */
-static bool prime_direction(struct direction *direction, bide_reader *reader)
-{
-    size_t size = bide_reader_buffered(reader);
-    if (size == 0)
-        return true;
-    char *data = malloc(size);
-    if (data == NULL)
-        return false;
-    memcpy(data, bide_reader_peek(reader), size);
-    bide_reader_consume(reader, size);
-    relay_prime(direction, data, size);
-    return true;
-}
-
-static bool forward_prepare_relay(struct forward *self)
-{
-    struct session *session = self->session;
-    struct relay *relay = &self->scratch->relay;
-    struct secure *secure = *pool_secure(self->connection);
-    relay_init(relay, &session->program->buffers, session->configuration->splices,
-               session->listen->idle_timeout);
-    relay->client = session->endpoint;
-    relay->backend.socket = secure == NULL ? &self->connection->socket : NULL;
-    relay->backend.stream = pool_stream(self->connection);
-    return prime_direction(&relay->upward, bide_http_reader(&self->exchange)) &&
-           prime_direction(&relay->downward, bide_http_client_reader(&self->scratch->client));
-}
-
-static void forward_finish_relay(struct forward *self)
-{
-    self->in += self->scratch->relay.upward.count;
-    self->out += self->scratch->relay.downward.count;
-    relay_destroy(&self->scratch->relay);
-}
-
 /* ---- The exchange ---- */
-
-static void forward_add_counts(struct forward *self)
-{
-    struct statistics *statistics = &self->session->program->statistics;
-    statistics->bytes_in += self->in;
-    statistics->bytes_out += self->out;
-    if (self->last != NULL) {
-        self->last->bytes_in += self->in;
-        self->last->bytes_out += self->out;
-    }
-}
 
 static void forward_finish(struct forward *self)
 {
@@ -521,15 +389,20 @@ bide_declared_coroutine(forward_body)
     forward_init(self);
     uint64_t wait = wait_of_client(self);
     if (wait != 0) {
-        bide_try(reject_rate(self, wait));
+        bide_try(own_reject_rate(self, wait));
         bide_return(0);
     }
     if (self->exchange.request.method == BIDE_HTTP_CONNECT) {
-        bide_try(reject_tunnel(self));
+        bide_try(own_reject_tunnel(self));
+        bide_return(0);
+    }
+    self->status = self->route_status;
+    if (self->status == -EINVAL) {
+        bide_try(own_reject_request(self));
         bide_return(0);
     }
     if (self->backend == NULL)
-        bide_return(-ENOENT);
+        bide_return(self->status < 0 ? self->status : -ENOENT);
     self->scratch = acquire_scratch(self->session->program);
     if (self->scratch == NULL)
         bide_return(-ENOMEM);
@@ -547,7 +420,7 @@ bide_declared_coroutine(forward_body)
         if (self->status >= 0) {
             self->status = write_head(self);
             if (self->status == -EINVAL || self->status == -EMSGSIZE) {
-                bide_try(reject_request(self));
+                bide_try(own_reject_request(self));
                 bide_return(0);
             }
             if (self->status < 0)
@@ -587,9 +460,9 @@ bide_declared_coroutine(forward_body)
         bide_await_status(self->status, bide_http_upgrade(&self->exchange, self->protocol));
         if (self->status < 0)
             bide_return(self->status == -EINVAL ? -EREMOTEIO : self->status);
-        if (forward_prepare_relay(self))
+        if (upgrade_prepare_relay(self))
             bide_await_status(self->status, relay_run(&self->scratch->relay));
-        forward_finish_relay(self);
+        upgrade_finish_relay(self);
         bide_return(0);
     }
     if (self->exchange.request.method != BIDE_HTTP_HEAD && server_pauses(self))
@@ -608,48 +481,4 @@ bide_declared_coroutine(forward_body)
     bide_finally();
     forward_finish(self);
     bide_end();
-}
-
-void forward_ended(bide_http_exchange *exchange, int error)
-{
-    struct forward *self = bide_container_of(exchange, struct forward, exchange);
-    struct session *session = self->session;
-    struct log *log = &session->program->log;
-    char client[BIDE_ADDRESS_TEXT];
-    const char *reason = error == -ECONNRESET && self->status == -ECANCELED ? "the client has left"
-                         : self->status < 0                   ? session_reason(self->status)
-                         : error < 0 && self->backend != NULL ? session_reason(error)
-                                                              : "";
-    forward_add_counts(self);
-    /* (an error while nothing of the server's response was sent has another status) */
-    if (self->last != NULL && error != -ECONNRESET && self->response_status != 0 &&
-        exchange->status == self->response_status)
-        status_count_response(self->last, exchange->status, forward_now(self) - self->started_at);
-    else if (self->last != NULL && error != -ECONNRESET)
-        status_count_own_response(self->last, exchange->status);
-    if (!log_is_on(log))
-        return;
-    log_line(log, "http %s %s %s/%s \"%s %.*s\" %d in=%llu out=%llu total=%.1fms retries=%u%s%s",
-             session_client(session, client), session->listen->name,
-             self->backend != NULL ? self->backend->name : "-",
-             self->last != NULL ? self->last->name : "-", self->method, (int)self->target_size,
-             self->target, exchange->status, (unsigned long long)self->in,
-             (unsigned long long)self->out, (double)(forward_now(self) - self->started_at) / 1e6,
-             self->retries, reason[0] != '\0' ? " " : "", reason);
-}
-
-void forward_refused(bide_http_connection *connection, bide_slice line, int status)
-{
-    struct http *http = bide_container_of(connection, struct http, connection);
-    struct session *session = http->session;
-    struct log *log = &session->program->log;
-    char client[BIDE_ADDRESS_TEXT], text[256];
-    if (!log_is_on(log))
-        return;
-    size_t size = copy_for_log(text, sizeof text, line);
-    for (size_t i = 0; i < size; i++)
-        if (text[i] < ' ' || text[i] > '~')
-            text[i] = '?';
-    log_line(log, "http %s %s -/- \"%.*s\" %d refused", session_client(session, client),
-             session->listen->name, (int)size, text, status);
 }

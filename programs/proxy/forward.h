@@ -8,6 +8,7 @@
 #include "relay.h"
 
 #include <bide/http_client.h>
+#include <bide/sleep.h>
 
 enum { SCRATCH_MEMORY = 40960, SCRATCH_OUTPUT = 16384, SCRATCH_FIELDS = 100, SCRATCH_BODY = 32768 };
 
@@ -43,6 +44,7 @@ struct forward {
     uint64_t started_at, tried_at;
     uint64_t in, out; /* bytes of bodies */
     int status;
+    int route_status;       /* of choosing the route */
     bool has_sent;          /* some of the request may have been sent */
     bool has_read;          /* some of the body was read from the client */
     bool has_response_data; /* the server has responded */
@@ -56,11 +58,10 @@ struct forward {
 
 bide_declare_body(forward_body);
 
-/* Writes the log line of a finished exchange. */
-void forward_ended(bide_http_exchange *exchange, int error);
-
-/* Writes the log line of a request that was refused before its exchange had begun. */
-void forward_refused(bide_http_connection *connection, bide_slice line, int status);
+static inline uint64_t forward_now(const struct forward *self)
+{
+    return bide_now(bide_loop_context(self->session->program->loop));
+}
 
 /* Frees the list of unused scratch memory. */
 void forward_free_scratch(struct program *program);

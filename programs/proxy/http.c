@@ -1,5 +1,6 @@
 /* Mode http: the HTTP server of each listener, and its connections. Runs on the program's loop. */
 #include "http.h"
+#include "access_log.h"
 #include "forward.h"
 #include "status.h"
 
@@ -23,12 +24,12 @@ int http_init(struct listen *listen)
         .body_idle_timeout = listen->idle_timeout,
         .keepalive_timeout = listen->idle_timeout,
         .request_timeout = BIDE_FOREVER,
-        .refused = forward_refused,
+        .refused = access_log_refused,
     };
     if (listen->mode == MODE_STATUS)
         options.handler = (bide_http_handler){&status_body, sizeof(struct status_page)};
     else
-        options.ended = forward_ended;
+        options.ended = access_log_ended;
     listen->web = malloc(sizeof *listen->web);
     int status =
         listen->web != NULL ? bide_http_server_init(&listen->web->server, &options) : -ENOMEM;

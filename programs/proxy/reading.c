@@ -98,6 +98,13 @@ bool reading_time(struct reading *reading, const char *word, uint64_t *time)
                         word);
 }
 
+bool reading_switch(struct reading *reading, const char *word, bool *is_on)
+{
+    *is_on = strcmp(word, "on") == 0;
+    return *is_on || strcmp(word, "off") == 0 ||
+           reading_fail(reading, reading->line, "'%s' is neither on nor off", word);
+}
+
 bool reading_network(struct reading *reading, const char *word, struct network *network)
 {
     char text[64];

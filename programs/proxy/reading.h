@@ -33,6 +33,9 @@ bool reading_number(struct reading *reading, const char *word, uint64_t min, uin
 /* Parses "5s", "200ms", "1m", "2h", or seconds, into nanoseconds. */
 bool reading_time(struct reading *reading, const char *word, uint64_t *time);
 
+/* "on", "off" */
+bool reading_switch(struct reading *reading, const char *word, bool *is_on);
+
 bool reading_network(struct reading *reading, const char *word, struct network *network);
 
 /* A copy of a word. Exits the program if memory is exhausted. */

@@ -86,21 +86,6 @@ def forwarded_has_other_forms():
         equal(seen[-1].get("Host"), "inside:8080")
 
 
-def routes_go_by_host_and_path():
-    with Server(named("a")) as a, Server(named("b")) as b, Server(named("c")) as c, Server(named("d")) as d:
-        text = (f"listen 127.0.0.1:0\nmode http\nroute /api a\nroute /api/v2 b\nroute example.org c\n"
-                f"route example.org/api d\nbackend a\nserver {a.name}\nbackend b\nserver {b.name}\nbackend c\n"
-                f"server {c.name}\nbackend d\nserver {d.name}\n")
-        with Proxy(text) as proxy, proxy.client() as client:
-            for host, target, wanted in (
-                    ("other", "/api", b"a"), ("other", "/api/v1", b"a"), ("other", "/api/v2/x", b"b"),
-                    ("other", "/api/v22", b"a"), ("EXAMPLE.org:80", "/", b"c"), ("example.org", "/apis", b"c"),
-                    ("example.org", "/api/v2", b"d"), ("example.org", "/api?x", b"d")):
-                equal(get(client, target, host=host).body, wanted, host, target)
-            equal(status_of(get(client, "/other", host="other")), 404)
-            equal(status_of(get(client, "/apis", host="other")), 404)
-
-
 def connections_are_kept_on_both_sides():
     with Server(named("x")) as server, Proxy(configuration(server.name)) as proxy:
         with proxy.client() as client:

@@ -147,6 +147,7 @@ struct listen {
     enum mode mode;
     struct route *routes, **last_route; /* TCP has one */
     size_t max_connections;
+    bool has_max_connections; /* it is written, here or for all */
     bool accepts_proxy;
     struct network *trusted; /* NULL: all peers */
     uint64_t idle_timeout;
@@ -170,6 +171,7 @@ struct configuration {
         **place; /* in the list of configurations in use; `place` NULL: in none */
     char *log;   /* "off", "stdout", "stderr" or a path */
     size_t max_connections;
+    bool has_max_connections; /* it is written */
     uint64_t shutdown_timeout;
     bool splices;
     struct listen *listens, **last_listen;

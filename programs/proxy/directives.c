@@ -16,6 +16,7 @@ static struct listen *create_listen(struct reading *reading)
     listen->name = reading_copy(reading->words[1]);
     listen->line = reading->line;
     listen->max_connections = reading->configuration->max_connections;
+    listen->has_max_connections = reading->configuration->has_max_connections;
     listen->header_timeout = 10 * SECOND;
     listen->last_route = &listen->routes;
     listen->last_certificate = &listen->certificates;
@@ -99,6 +100,7 @@ static bool read_status(struct reading *reading)
     configuration->status = create_listen(reading);
     configuration->status->mode = MODE_STATUS;
     configuration->status->max_connections = MAX_STATUS_CONNECTIONS;
+    configuration->status->has_max_connections = false;
     return parse_listen_address(reading, configuration->status);
 }
 
@@ -109,6 +111,8 @@ static bool read_max_connections(struct reading *reading)
         return false;
     *(reading->listen != NULL ? &reading->listen->max_connections
                               : &reading->configuration->max_connections) = max;
+    *(reading->listen != NULL ? &reading->listen->has_max_connections
+                              : &reading->configuration->has_max_connections) = true;
     return true;
 }
 

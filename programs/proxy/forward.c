@@ -135,7 +135,7 @@ static uint64_t connect_deadline(const struct forward *self)
 
 static bide_awaiter *acquire_connection(struct forward *self)
 {
-    struct pool *pool = pool_of(self->server);
+    struct pool *pool = pool_of(self->server, &self->session->program->descriptors);
     bide_http_set_half_close(&self->exchange, false);
     self->scratch->taking.connection = NULL;
     if (pool == NULL)
@@ -150,6 +150,7 @@ static void use_connection(struct forward *self)
     if (self->status < 0)
         return;
     self->connection = self->scratch->taking.connection;
+    pool_use(self->connection);
     bide_http_set_half_close(&self->exchange, true); /* 5 */
     self->is_fresh = !self->connection->was_idle;
     if (self->is_fresh)

@@ -11,15 +11,31 @@ static struct pool *pool_containing(bide_pooled_connection *connection)
     return bide_container_of(connection->pool, struct pool, pool);
 }
 
-/* Called before the connection is closed: closes its TLS first. */
-static void close_tls(bide_pooled_connection *connection)
+static struct pool_slot *pool_slot_of(bide_pooled_connection *connection)
 {
+    struct pool *pool = pool_containing(connection);
+    bide_assert(connection >= pool->slots && connection < pool->slots + pool->count);
+    return &pool->others[connection - pool->slots];
+}
+
+void pool_use(bide_pooled_connection *connection)
+{
+    struct pool_slot *slot = pool_slot_of(connection);
+    if (slot->is_spare)
+        descriptors_give(pool_containing(connection)->descriptors, 1);
+    slot->is_spare = false;
+}
+
+/* Called before the connection is closed. */
+static void close_with_connection(bide_pooled_connection *connection)
+{
+    pool_use(connection);
     struct secure **secure = pool_secure(connection);
     secure_destroy(*secure);
     *secure = NULL;
 }
 
-struct pool *pool_of(struct upstream *server)
+struct pool *pool_of(struct upstream *server, struct descriptors *descriptors)
 {
     struct pool *pool = server->pool;
     if (pool == NULL) {
@@ -29,16 +45,17 @@ struct pool *pool_of(struct upstream *server)
             return NULL;
         pool->count = server->max_connections != 0 ? server->max_connections : MAX_POOL_CONNECTIONS;
         pool->slots = calloc(pool->count, sizeof *pool->slots);
-        pool->secure_slots = calloc(pool->count, sizeof *pool->secure_slots);
-        if (pool->slots == NULL || pool->secure_slots == NULL) {
+        pool->others = calloc(pool->count, sizeof *pool->others);
+        pool->descriptors = descriptors;
+        if (pool->slots == NULL || pool->others == NULL) {
             free(pool->slots);
-            free(pool->secure_slots);
+            free(pool->others);
             free(pool);
             return NULL;
         }
         bide_connection_pool_init(&pool->pool, address, pool->slots, pool->count,
                                   server->backend->keep_idle);
-        pool->pool.closing = close_tls;
+        pool->pool.closing = close_with_connection;
         server->pool = pool;
     }
     pool->pool.address = *balance_address(server); /* for the next connection that is opened */
@@ -58,16 +75,14 @@ void pool_free(struct upstream *server)
         return;
     bide_assert(pool->pool.taken == 0 && pool->pool.open == 0);
     free(pool->slots);
-    free(pool->secure_slots);
+    free(pool->others);
     free(pool);
     server->pool = NULL;
 }
 
 struct secure **pool_secure(bide_pooled_connection *connection)
 {
-    struct pool *pool = pool_containing(connection);
-    bide_assert(connection >= pool->slots && connection < pool->slots + pool->count);
-    return &pool->secure_slots[connection - pool->slots];
+    return &pool_slot_of(connection)->secure;
 }
 
 bide_stream pool_stream(bide_pooled_connection *connection)
@@ -83,6 +98,8 @@ void pool_return(struct upstream *server, bide_pooled_connection *connection, bo
                 pool->pool.open <= pool->count);
     size_t idle = pool->pool.open - pool->pool.taken;
     reusable = reusable && idle < server->backend->keep && server->backend->send_proxy == 0 &&
-               !secure_has_input(*pool_secure(connection)); /* of another response */
+               !secure_has_input(*pool_secure(connection)) && /* of another response */
+               descriptors_take(pool->descriptors, 1);
+    pool_slot_of(connection)->is_spare = reusable;
     bide_connection_pool_release(connection, reusable);
 }

@@ -19,6 +19,8 @@
 #include "../common/listening.h"
 #include "../common/monitoring.h"
 #include "balance.h"
+#include "budget.h"
+#include "confinement.h"
 #include "statistics.h"
 #include "forward.h"
 #include "health.h"
@@ -32,7 +34,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 enum { BACKLOG = 4096, MAX_BUFFERS = 32768 };
 
@@ -221,9 +222,7 @@ static void apply_configuration(struct program *program)
             shut_down_listener(listener, BIDE_FOREVER);
         } else if (bide_descriptor_is_open(&listener->server.listener)) {
             set_configuration(listener, program->next, listen);
-            if (bide_server_set_max_connections(&listener->server, listen->max_connections) != 0)
-                abort(); /* it is 1 or more */
-        } else {         /* accepting has failed, and a new one has its address */
+        } else { /* accepting has failed, and a new one has its address */
             listener->is_shutting_down = true;
             bide_server_shut_down(&listener->server, BIDE_FOREVER);
         }
@@ -232,6 +231,8 @@ static void apply_configuration(struct program *program)
     log_open(&program->log, program->next->log);
     program->configuration = program->next;
     program->next = NULL;
+    budget_divide(program);
+    budget_report(program);
     health_start(program, program->configuration);
     if (old != NULL) {
         log_line(&program->log, "the configuration was reloaded");
@@ -271,93 +272,17 @@ static bool reload_configuration(struct program *program)
     program->next = configuration_read(file, program->file, program->configuration, error_text,
                                        sizeof error_text);
     fclose(file);
-    if (program->next == NULL)
+    if (program->next == NULL) {
         fprintf(stderr, "proxy: %s\n", error_text);
-    else
-        open_paths(program->next);
-    return program->next != NULL;
-}
-
-/* ---- Confinement ---- */
-
-/* Allows the files of a configuration: a reload opens them, or others beside them, again. */
-static void allow_files(struct confine *confine, const struct configuration *configuration)
-{
-    const char *log = configuration->log;
-    if (strcmp(log, "off") != 0 && strcmp(log, "stdout") != 0 && strcmp(log, "stderr") != 0)
-        confine_allow_replaced(confine, log, CONFINE_WRITE);
-    for (const struct listen *listen = configuration->listens; listen != NULL;
-         listen = listen->next) {
-        if (listen_file(listen) != NULL)
-            confine_allow_replaced(confine, listen_file(listen), CONFINE_SOCKET);
-        for (const struct certificate *at = listen->certificates; at != NULL; at = at->next) {
-            confine_allow_replaced(confine, at->chain, CONFINE_READ);
-            if (at->key != NULL)
-                confine_allow_replaced(confine, at->key, CONFINE_READ);
-            if (at->status != NULL)
-                confine_allow_replaced(confine, at->status, CONFINE_READ);
-        }
-        if (listen->key_log != NULL)
-            confine_allow_replaced(confine, listen->key_log, CONFINE_WRITE);
+        return false;
     }
-    for (const struct backend *backend = configuration->backends; backend != NULL;
-         backend = backend->next) {
-        if (backend->authorities != NULL)
-            confine_allow_replaced(confine, backend->authorities, CONFINE_READ);
+    if (!budget_has_room(program, program->next)) {
+        configuration_release(program->next);
+        program->next = NULL;
+        return false;
     }
-}
-
-/*
- * Files of the system that are often symbolic links to other directories: of names, and of certificate
- * authorities, which the environment may name too.
- */
-static void allow_system_links(struct confine *confine)
-{
-    static const char *const files[] = {
-        "/etc/resolv.conf",      "/etc/hosts",    "/etc/nsswitch.conf", "/etc/host.conf",
-        "/etc/gai.conf",         "/etc/services", "/etc/ssl/cert.pem",  "/usr/lib/ssl/cert.pem",
-        "/etc/pki/tls/cert.pem",
-    };
-    static const char *const directories[] = {"/etc/ssl/certs", "/usr/lib/ssl/certs",
-                                              "/etc/pki/tls/certs"};
-    const char *file = secure_getenv("SSL_CERT_FILE");
-    const char *directory = secure_getenv("SSL_CERT_DIR");
-    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
-        if (access(files[i], F_OK) == 0)
-            confine_allow_replaced(confine, files[i], CONFINE_READ);
-    }
-    for (size_t i = 0; i < sizeof directories / sizeof directories[0]; i++)
-        confine_allow_links(confine, directories[i], CONFINE_READ);
-    if (file != NULL && file[0] != '\0')
-        confine_allow_replaced(confine, file, CONFINE_READ);
-    if (directory != NULL && directory[0] != '\0')
-        confine_allow_links(confine, directory, CONFINE_READ);
-}
-
-/* Limits the files, with the first configuration as self->next, before any other thread exists. */
-static void confine_files(struct program *program)
-{
-    /* the name service and its libraries, and the authorities of the system */
-    static const char *const system[] = {"/etc", "/usr", "/lib", "/lib64", "/run"};
-    struct confine *confine = program->confine;
-    for (size_t i = 0; i < sizeof system / sizeof system[0]; i++)
-        confine_allow(confine, system[i], CONFINE_READ);
-    allow_system_links(confine);
-    if (program->file != NULL)
-        confine_allow_replaced(confine, program->file, CONFINE_READ);
-    allow_files(confine, program->next);
-    confine_allow_monitor(confine, program->monitor);
-    confine_limit_files(confine, CONFINE_ANY_PORT);
-}
-
-/* It listens. (A reload may listen at other addresses, as its user.) */
-static void confine_program(struct program *program)
-{
-    bool is_uring = strcmp(bide_loop_backend(program->loop).name, "uring") == 0;
-    confine_drop_user(program->confine);
-    monitoring_start("proxy", program->monitor);
-    confine_limit_calls(program->confine,
-                        CONFINE_CONNECTS | CONFINE_REMOVES | (is_uring ? CONFINE_URING : 0));
+    open_paths(program->next);
+    return true;
 }
 
 /* ---- The coroutine: 1 ---- */
@@ -416,7 +341,7 @@ bide_coroutine(program_body)
                 }
             }
             if (self->status == 0 && self->configuration == NULL)
-                confine_program(self);
+                confinement_start(self);
             if (self->status == 0)
                 apply_configuration(self);
             else
@@ -478,8 +403,13 @@ int program_run(struct program *program, struct configuration *configuration, co
     server_signals_init(&program->signals);
     program->is_stopping = false;
     log_init(&program->log);
+    descriptors_init(&program->descriptors);
+    if (!budget_has_room(program, program->next)) {
+        configuration_release(program->next);
+        return -EMFILE;
+    }
     open_paths(program->next);
-    confine_files(program);
+    confinement_limit_files(program);
     int status = create_buffers(program);
     if (status == 0)
         status = bide_loop_create(&program->loop, NULL);

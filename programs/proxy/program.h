@@ -13,6 +13,7 @@
 #include "../common/confine.h"
 #include "configuration.h"
 #include "clients.h"
+#include "descriptors.h"
 #include "log.h"
 #include "../common/server_signals.h"
 
@@ -32,6 +33,7 @@ struct listener {
     struct configuration *configuration; /* a reference */
     struct listen *listen;
     bide_server server;
+    struct share share; /* of the descriptors */
     bide_token_bucket bucket;
     struct clients *clients; /* their rates; NULL: no limit so far; kept over reloads */
     bide_listen_path *path;  /* if its socket is a file; or NULL */
@@ -60,6 +62,7 @@ struct program {
     struct configuration *used; /* it, and older ones that connections use */
     struct listener *listeners;
     struct statistics statistics;
+    struct descriptors descriptors;
     struct log log;
     char *memory; /* the memory of the buffers */
     size_t memory_size;

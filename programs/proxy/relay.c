@@ -50,9 +50,11 @@ static void direction_init(struct direction *direction, struct relay *relay,
     direction->pipe_bytes = 0;
 }
 
-void relay_init(struct relay *relay, bide_buffer_pool *buffers, bool splices, uint64_t idle)
+void relay_init(struct relay *relay, bide_buffer_pool *buffers, struct descriptors *descriptors,
+                bool splices, uint64_t idle)
 {
     relay->buffers = buffers;
+    relay->descriptors = descriptors;
     relay->splices = splices;
     relay->idle = idle;
     direction_init(&relay->upward, relay, &relay->client, &relay->backend);
@@ -83,6 +85,7 @@ static void close_pipe(struct direction *self)
     if (self->has_pipe) {
         bide_close(&self->pipe[0]);
         bide_close(&self->pipe[1]);
+        descriptors_give(self->relay->descriptors, 2);
     }
     self->has_pipe = false;
     self->pipe_bytes = 0;
@@ -113,8 +116,12 @@ static bool open_pipe(struct direction *self)
 {
     int ends[2];
     self->full = 0;
-    if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
+    if (!descriptors_take(self->relay->descriptors, 2))
         return false;
+    if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) {
+        descriptors_give(self->relay->descriptors, 2);
+        return false;
+    }
     (void)fcntl(ends[1], F_SETPIPE_SZ, PIPE_PIECE);
     bide_descriptor_init(&self->pipe[0], ends[0]);
     bide_descriptor_init(&self->pipe[1], ends[1]);

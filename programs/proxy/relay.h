@@ -13,6 +13,8 @@
 #ifndef PROXY_RELAY_H
 #define PROXY_RELAY_H
 
+#include "descriptors.h"
+
 #include <bide/buffer_pool.h>
 #include <bide/deadline.h>
 #include <bide/splice.h>
@@ -57,6 +59,7 @@ struct direction {
 struct relay {
     bide_task task;
     bide_buffer_pool *buffers;
+    struct descriptors *descriptors; /* of which pipes are spare ones */
     bool splices;
     uint64_t idle;        /* nanoseconds without data until -ETIMEDOUT */
     uint64_t last_active; /* the time of the last data */
@@ -69,7 +72,8 @@ struct relay {
 };
 
 /* Initializes a relay. The caller sets `client` and `backend` before it runs. */
-void relay_init(struct relay *relay, bide_buffer_pool *buffers, bool splices, uint64_t idle);
+void relay_init(struct relay *relay, bide_buffer_pool *buffers, struct descriptors *descriptors,
+                bool splices, uint64_t idle);
 
 /*
  * Gives a direction data to send first. Must be called before the relay runs. `data` is from

@@ -4,6 +4,7 @@
  */
 #define _GNU_SOURCE
 #include "session.h"
+#include "budget.h"
 #include "http.h"
 #include "tcp.h"
 
@@ -81,6 +82,7 @@ static bool session_start(struct session *self, const bide_context *context)
 {
     self->listener = self->connection.server->argument;
     self->program = self->listener->program;
+    budget_connection_started(self->listener);
     self->listen = self->listener->listen;
     self->configuration = self->listener->configuration;
     configuration_retain(self->configuration);
@@ -251,6 +253,8 @@ bide_declared_coroutine(session_body)
     free(self->header);
     free(self->mode_memory);
     secure_destroy(self->secure);
+    bide_close(&self->connection.socket);
+    budget_connection_ended(self->listener);
     configuration_release(self->configuration);
     bide_end();
 }

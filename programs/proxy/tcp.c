@@ -103,8 +103,8 @@ static bide_awaiter *tcp_start_tls(struct tcp *self)
 static void tcp_prepare_relay(struct tcp *self)
 {
     struct session *session = self->session;
-    relay_init(&self->relay, &session->program->buffers, session->configuration->splices,
-               session->listen->idle_timeout);
+    relay_init(&self->relay, &session->program->buffers, &session->program->descriptors,
+               session->configuration->splices, session->listen->idle_timeout);
     self->relay.client = session->endpoint;
     self->relay.backend.socket = self->secure == NULL ? &self->socket : NULL;
     self->relay.backend.stream =

@@ -24,8 +24,8 @@ bool upgrade_prepare_relay(struct forward *self)
     struct session *session = self->session;
     struct relay *relay = &self->scratch->relay;
     struct secure *secure = *pool_secure(self->connection);
-    relay_init(relay, &session->program->buffers, session->configuration->splices,
-               session->listen->idle_timeout);
+    relay_init(relay, &session->program->buffers, &session->program->descriptors,
+               session->configuration->splices, session->listen->idle_timeout);
     relay->client = session->endpoint;
     relay->backend.socket = secure == NULL ? &self->connection->socket : NULL;
     relay->backend.stream = pool_stream(self->connection);

@@ -379,36 +379,6 @@ def a_rate_is_kept():
         proxy.out.expect("rejected .* rate exceeded")
 
 
-def descriptors_run_out_and_come_back():
-    with Server(echo) as server:
-        with Proxy(configuration(server.name), prefix=("prlimit", "--nofile=64")) as proxy:
-            baseline = baseline_of(proxy)
-            clients = []
-            for _ in range(120):
-                clients.append(proxy.client())
-            alive = 0
-            for client in clients:
-                client.settimeout(PATIENCE)
-                try:
-                    client.sendall(b"x")
-                except OSError:
-                    continue
-            for client in clients[:20]:
-                try:
-                    alive += client.recv(1) == b"x"
-                except OSError:
-                    pass
-            check(alive > 0, "nobody was served")
-            for client in clients:
-                client.close()
-            proxy.idle()
-            for _ in range(10):
-                with proxy.client() as client:
-                    client.sendall(b"y")
-                    equal(client.recv(1), b"y")
-            check(proxy.idle() <= baseline, proxy.descriptors(), "descriptors, and it was", baseline)
-
-
 def an_idle_connection_is_closed():
     with Server() as server, Proxy(configuration(server.name, listen="idle-timeout 50ms")) as proxy:
         with proxy.client() as client, server.accept() as other:

@@ -1,0 +1,186 @@
+#!/usr/bin/env python3
+"""Tests the proxy with few descriptors and many clients: budget_test.py PROGRAM [TEST...].
+
+Clients beyond the budget wait, and each is served in its turn. Checks of servers, the log, statistics and reloads go on.
+"""
+
+import os
+import select
+import signal
+import socket
+import sys
+import tempfile
+import threading
+
+from harness import PATIENCE, NotBegun, Proxy, Server, baseline_of, check, echo, equal, free_port, greeter, read_exactly, run, tests_of
+from harness import tcp_configuration
+
+CLIENTS = 100
+
+
+def configuration(*servers, listen="max-connections 500", **more):
+    return tcp_configuration(*servers, listen=listen, **more)
+
+
+def limited(number):
+    return ("prlimit", f"--nofile={number}")
+
+
+def served(clients):
+    """Those of the clients for whom something has come, when there is one."""
+    ready = select.select(clients, [], [], PATIENCE)[0]
+    check(ready, "no client is served")
+    return ready
+
+
+def open_clients(proxy, count):
+    """Clients that each send a byte."""
+    clients = []
+    for _ in range(count):
+        clients.append(proxy.client())
+        clients[-1].sendall(b"x")
+    return clients
+
+
+def are_all_served(clients):
+    """Each gets its byte back, once others have ended."""
+    waiting = list(clients)
+    while waiting:
+        for client in served(waiting):
+            equal(client.recv(1), b"x", "of", len(waiting))
+            client.close()
+            waiting.remove(client)
+
+
+def fill(proxy, count=CLIENTS):
+    """Opens clients until the proxy has as many as it takes, which it has reported. Returns them all, and that number."""
+    limit = int(proxy.err.expect(r"only (\d+) connections").group(1))
+    check(1 < limit < count, limit)
+    clients = open_clients(proxy, count)
+    while proxy.statistics()["live"] != str(limit):
+        pass
+    return clients, limit
+
+
+def clients_beyond_the_budget_wait_and_are_served():
+    with Server(echo) as server, Proxy(configuration(server.name), prefix=limited(64)) as proxy:
+        baseline = baseline_of(proxy)
+        clients, _ = fill(proxy)
+        check(proxy.descriptors() <= 64)
+        are_all_served(clients)
+        check(proxy.idle(accepted=CLIENTS + 1) <= baseline, proxy.descriptors(), "descriptors, and it was", baseline)
+        statistics = proxy.statistics()
+        equal((statistics["connections"], statistics["failed"], statistics["rejected"]), (str(CLIENTS + 1), "0", "0"))
+
+
+def checks_and_reloads_go_on_meanwhile():
+    """A server comes up and goes down, the log is opened again, and a configuration with another listener takes effect."""
+    port = free_port()
+    with tempfile.TemporaryDirectory() as directory, Server(echo) as server:
+        log = os.path.join(directory, "log")
+
+        def text(more=""):
+            return configuration(server.name, f"127.0.0.1:{port}", head=f"log {log}",
+                                 backend="fail 0\ncheck tcp every 20ms timeout 10s rise 1 fall 1") + more
+
+        def wait_for(line):
+            while True:
+                try:
+                    with open(log, encoding="ascii") as file:
+                        if line in file.read():
+                            return
+                except FileNotFoundError:
+                    pass
+                proxy.statistics()
+
+        with Proxy(text(), prefix=limited(72)) as proxy:
+            wait_for(f"server web/127.0.0.1:{port} is down: Connection refused")
+            clients, _ = fill(proxy)
+            with Server(greeter("up"), port=port):
+                wait_for(f"server web/127.0.0.1:{port} is up")
+                os.rename(log, log + ".old")
+                proxy.configure(text(f"listen 127.0.0.2:0\nto other\nbackend other\nserver {server.name}\n"))
+                proxy.signal(signal.SIGHUP)
+                second = int(proxy.out.expect(r"^listening .* 127.0.0.2:\d+, port (\d+)$").group(1))
+                wait_for("the configuration was reloaded")
+            wait_for(f"server web/127.0.0.1:{port} is down: Connection refused")
+            check(proxy.descriptors() <= 72)
+            are_all_served(clients)
+            with proxy_at(second) as client:
+                client.sendall(b"z")
+                equal(client.recv(1), b"z")
+
+
+def proxy_at(port):
+    return socket.create_connection(("127.0.0.2", port), timeout=PATIENCE)
+
+
+def a_listener_that_is_gone_keeps_its_connections():
+    """The clients of one address are connected when a reload puts another one in its place: the latter has what is left."""
+    with Server(echo) as server:
+        with Proxy(configuration(server.name), prefix=limited(64)) as proxy:
+            clients, limit = fill(proxy)
+            proxy.configure(configuration(server.name).replace("listen 127.0.0.1:0", "listen 127.0.0.2:0"))
+            proxy.signal(signal.SIGHUP)
+            port = int(proxy.out.expect(r"^listening .* 127.0.0.2:\d+, port (\d+)$").group(1))
+            others = [proxy_at(port) for _ in range(CLIENTS)]
+            for other in others:
+                other.sendall(b"x")
+            served(others)
+            check(int(proxy.statistics()["live"]) <= limit + 1, "more than", limit)
+            check(proxy.descriptors() <= 64)
+            for client in clients:
+                client.close()
+            are_all_served(others)
+
+
+def a_limit_that_is_too_low_is_an_error():
+    with Server(echo) as server:
+        try:
+            with Proxy(configuration(server.name), prefix=limited(24)):
+                check(False, "it began")
+        except NotBegun as why:
+            equal(why.status, 1)
+            check("the limit of descriptors leaves " in why.errors[0], why.errors)
+        with Proxy(configuration(server.name), prefix=limited(64)) as proxy:
+            listens = "".join(f"listen 127.0.0.2:{port}\nto web\n" for port in range(10001, 10009))
+            proxy.configure(configuration(server.name) + listens)
+            proxy.signal(signal.SIGHUP)
+            proxy.err.expect("the limit of descriptors leaves .*, and the configuration needs ")
+            with proxy.client() as client:
+                client.sendall(b"x")
+                equal(client.recv(1), b"x")
+
+
+def a_limit_that_is_written_and_not_kept_is_reported():
+    with Server(echo) as server:
+        with Proxy(configuration(server.name, listen="max-connections 500"), prefix=limited(64)) as proxy:
+            proxy.err.expect(r"proxy: 127.0.0.1:0: only \d+ connections: the limit of descriptors allows no more")
+        with Proxy(configuration(server.name, listen="max-connections 3"), prefix=limited(64)) as proxy:
+            _, errors = proxy.stop()
+            equal([line for line in errors if "connections" in line], [])
+
+
+def without_spare_descriptors_bulk_data_comes_whole():
+    """Pipes of all relays would need more than there are: some relay through memory."""
+    size = 4 << 20
+    with Server(echo) as server, Proxy(configuration(server.name), prefix=limited(64)) as proxy:
+        clients, _ = fill(proxy, 40)
+        for client in clients[:3]:
+            equal(read_exactly(client, 1), b"x")
+        for client in clients[3:]:
+            client.close()
+        senders = [threading.Thread(target=lambda client=client: client.sendall(b"y" * size)) for client in clients[:3]]
+        for sender in senders:
+            sender.start()
+        for client in clients[:3]:
+            equal(read_exactly(client, size), b"y" * size)
+        for sender in senders:
+            sender.join()
+        check(proxy.descriptors() <= 64)
+        for client in clients[:3]:
+            client.close()
+
+
+if __name__ == "__main__":
+    run(tests_of(globals()), sys.argv[1:])

@@ -12,6 +12,7 @@
 #include "health.h"
 #include "http.h"
 #include "pool.h"
+#include "rules.h"
 #include "secure.h"
 
 #include <bide/errors.h>
@@ -44,6 +45,10 @@ static bool resolve_routes(struct reading *reading, struct listen *listen)
         return reading_fail(reading, listen->line, "'listen %s' has no 'to' or 'route'",
                             listen->name);
     for (struct route *route = listen->routes; route != NULL; route = route->next) {
+        if (route->redirect != 0 && listen->mode == MODE_TCP)
+            return reading_fail(reading, route->line, "mode tcp has no 'redirect'");
+        if (route->redirect != 0)
+            continue;
         route->backend = configuration_backend(reading->configuration, route->backend_name);
         if (route->backend == NULL)
             return reading_fail(reading, route->line, "unknown backend '%s'", route->backend_name);
@@ -169,6 +174,8 @@ static void free_backend(struct backend *backend)
     free(backend->authorities);
     free(backend->tls_name);
     free(backend->set_host);
+    rules_free(backend->request_rules);
+    rules_free(backend->response_rules);
     free(backend);
 }
 
@@ -180,6 +187,7 @@ static void free_routes(struct route *route)
         free(route->host);
         free(route->prefix);
         free(route->backend_name);
+        free(route->location);
         free(route);
     }
 }
@@ -213,6 +221,8 @@ static void free_listen(struct listen *listen)
     free_routes(listen->routes);
     secure_release(listen->tls);
     free(listen->key_log);
+    rules_free(listen->request_rules);
+    rules_free(listen->response_rules);
     http_free(listen);
     free(listen->name);
     free(listen);

@@ -18,6 +18,7 @@
 enum { MAX_SERVERS = 256, MAX_WORDS = 32, MAX_LINE = 4096 };
 
 struct pool;
+struct rule;
 
 enum error_kind {
     ERROR_REFUSED,
@@ -104,6 +105,7 @@ struct backend {
     char *tls_name; /* NULL: the server's */
     char *set_host; /* HTTP; NULL: the client's Host is kept */
     struct bide_tls_config *tls;
+    struct rule *request_rules, *response_rules; /* see rules.h */
 };
 
 /* A network: the addresses that share the first `bits` bits. */
@@ -120,6 +122,8 @@ struct route {
     char *prefix; /* of the path, in normal form (path.h) */
     char *backend_name;
     struct backend *backend;
+    unsigned redirect; /* status of a redirection; 0: to the backend */
+    char *location;    /* of a redirection (redirect.h) */
     unsigned line;
 };
 
@@ -160,6 +164,7 @@ struct listen {
     struct certificate *certificates, **last_certificate;
     char *key_log; /* NULL: none */
     struct bide_tls_config *tls;
+    struct rule *request_rules, *response_rules; /* see rules.h */
 };
 
 /* Where the socket is a file; otherwise NULL: it has a port, or an abstract name. */

@@ -4,6 +4,8 @@
  */
 #include "directives.h"
 #include "path.h"
+#include "redirect.h"
+#include "rules.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -136,43 +138,86 @@ static bool read_mode(struct reading *reading)
            reading_fail(reading, reading->line, "'%s' is neither tcp nor http", word);
 }
 
-static bool add_route(struct reading *reading, const char *host, const char *prefix,
-                      const char *backend)
+/* Returns NULL after an error. */
+static struct route *add_route(struct reading *reading, const char *host, const char *prefix)
 {
     size_t size;
     char *normal = reading_copy(prefix);
     if (path_normalize((bide_slice){prefix, strlen(prefix)}, normal, &size) != 0) {
         free(normal);
-        return reading_fail(reading, reading->line, "servers may read '%s' in different ways",
-                            prefix);
+        (void)reading_fail(reading, reading->line, "servers may read '%s' in different ways",
+                           prefix);
+        return NULL;
     }
     normal[size] = '\0';
     struct route *route = reading_allocate(sizeof *route);
     route->host = host != NULL ? reading_copy(host) : NULL;
     route->prefix = normal;
-    route->backend_name = reading_copy(backend);
     route->line = reading->line;
     *reading->listen->last_route = route;
     reading->listen->last_route = &route->next;
-    return true;
-}
-
-static bool read_to(struct reading *reading)
-{
-    return add_route(reading, NULL, "", reading->words[1]);
+    return route;
 }
 
 /* "example.org/path", "example.org", "/path" */
-static bool read_route(struct reading *reading)
+static struct route *add_route_of_place(struct reading *reading)
 {
     char *slash = strchr(reading->words[1], '/');
     char *prefix = reading_copy(slash != NULL ? slash : "");
     if (slash != NULL)
         *slash = '\0';
-    bool is_good = add_route(reading, reading->words[1][0] != '\0' ? reading->words[1] : NULL,
-                             prefix, reading->words[2]);
+    struct route *route =
+        add_route(reading, reading->words[1][0] != '\0' ? reading->words[1] : NULL, prefix);
     free(prefix);
-    return is_good;
+    return route;
+}
+
+static bool read_to(struct reading *reading)
+{
+    struct route *route = add_route(reading, NULL, "");
+    route->backend_name = reading_copy(reading->words[1]); /* (there is no prefix to refuse) */
+    return true;
+}
+
+static bool read_route(struct reading *reading)
+{
+    struct route *route = add_route_of_place(reading);
+    if (route != NULL)
+        route->backend_name = reading_copy(reading->words[2]);
+    return route != NULL;
+}
+
+/* "redirect example.org/path 308 https://other.test$target" */
+static bool read_redirect(struct reading *reading)
+{
+    static const unsigned allowed[] = {301, 302, 303, 307, 308};
+    struct route *route = add_route_of_place(reading);
+    if (route == NULL)
+        return false;
+    for (size_t i = 0; i < sizeof allowed / sizeof allowed[0]; i++) {
+        char text[8];
+        snprintf(text, sizeof text, "%u", allowed[i]);
+        if (strcmp(reading->words[2], text) == 0)
+            route->redirect = allowed[i];
+    }
+    if (route->redirect == 0)
+        return reading_fail(reading, reading->line, "'%s' is none of 301, 302, 303, 307, 308",
+                            reading->words[2]);
+    route->location = reading_copy(reading->words[3]);
+    return redirect_is_location(route->location) ||
+           reading_fail(reading, reading->line, "'%s' is not a location", route->location);
+}
+
+static bool read_request_header(struct reading *reading)
+{
+    return rules_read(reading, reading->listen != NULL ? &reading->listen->request_rules
+                                                       : &reading->backend->request_rules);
+}
+
+static bool read_response_header(struct reading *reading)
+{
+    return rules_read(reading, reading->listen != NULL ? &reading->listen->response_rules
+                                                       : &reading->backend->response_rules);
 }
 
 static bool read_accept_proxy(struct reading *reading)
@@ -280,6 +325,11 @@ static const struct directive directives[] = {
     {"mode", LISTEN, 1, 1, read_mode, "tcp or http"},
     {"to", LISTEN, 1, 1, read_to, "BACKEND"},
     {"route", LISTEN, 2, 2, read_route, "[HOST][/PREFIX] BACKEND"},
+    {"redirect", LISTEN, 3, 3, read_redirect, "[HOST][/PREFIX] STATUS LOCATION"},
+    {"request-header", LISTEN | BACKEND, 2, 3, read_request_header,
+     "set, add or remove NAME [VALUE]"},
+    {"response-header", LISTEN | BACKEND, 2, 3, read_response_header,
+     "set, add or remove NAME [VALUE]"},
     {"accept-proxy", LISTEN, 0, MAX_WORDS, read_accept_proxy, "[NETWORK...]"},
     {"idle-timeout", LISTEN, 1, 1, read_idle_timeout, "TIME"},
     {"header-timeout", LISTEN, 1, 1, read_header_timeout, "TIME"},

@@ -1,6 +1,7 @@
 /* Rewrites the header fields of requests and responses. Stateless; runs on the loop's thread. */
 #define _GNU_SOURCE
 #include "fields.h"
+#include "rules.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -174,8 +175,7 @@ static int add_forwarded(struct forward *self)
     return status;
 }
 
-/* The target in origin form: an absolute target loses its scheme and host. */
-static bide_slice origin_target(const bide_http_request *request)
+bide_slice fields_origin_target(const bide_http_request *request)
 {
     bide_slice target = request->target;
     if (target.size != 0 && (target.data[0] == '/' || target.data[0] == '*'))
@@ -185,6 +185,16 @@ static bide_slice origin_target(const bide_http_request *request)
     if (request->path.data + request->path.size + 1 == request->query.data)
         return (bide_slice){request->path.data, request->path.size + 1 + request->query.size};
     return target; /* "http://host?query" has no path to point at */
+}
+
+static int add_to_request(bide_http_client *client, const struct rule *rules,
+                          const struct rule *behind)
+{
+    int status = 0;
+    for (; rules != NULL && status == 0; rules = rules->next)
+        if (rule_adds(rules, behind))
+            status = bide_http_client_add(client, rules->name, rules->value);
+    return status;
 }
 
 int fields_add_to_request(struct forward *self)
@@ -198,10 +208,12 @@ int fields_add_to_request(struct forward *self)
         host = text_from(upstream_host(self->server));
     bool has_others = connection_names_fields(request->fields, request->field_count);
     int status = bide_http_client_start_request_slices(client, request->method_name,
-                                                       origin_target(request), host);
+                                                       fields_origin_target(request), host);
     for (size_t i = 0; status == 0 && i < request->field_count; i++) {
         const bide_http_field *field = &request->fields[i];
         if (is_hop_by_hop(field->name) || is_replaced(self, field->name) ||
+            rules_drop(self->session->listen->request_rules, field->name) ||
+            rules_drop(self->backend->request_rules, field->name) ||
             (has_others &&
              is_named_by_connection(request->fields, request->field_count, field->name)))
             continue;
@@ -209,6 +221,11 @@ int fields_add_to_request(struct forward *self)
     }
     if (status == 0)
         status = add_forwarded(self);
+    if (status == 0)
+        status = add_to_request(client, self->session->listen->request_rules,
+                                self->backend->request_rules);
+    if (status == 0)
+        status = add_to_request(client, self->backend->request_rules, NULL);
     if (status == 0 && self->protocol[0] != '\0')
         status = bide_http_client_request_upgrade(client, self->protocol);
     return status;
@@ -228,6 +245,16 @@ bool fields_parse_upgrade(struct forward *self)
 
 /* ---- The response ---- */
 
+static int add_to_response(bide_http_exchange *exchange, const struct rule *rules,
+                           const struct rule *behind)
+{
+    int status = 0;
+    for (; rules != NULL && status == 0; rules = rules->next)
+        if (rule_adds(rules, behind))
+            status = bide_http_add(exchange, rules->name, rules->value);
+    return status;
+}
+
 int fields_add_to_response(struct forward *self)
 {
     const bide_http_response *response = &self->scratch->client.response;
@@ -236,10 +263,17 @@ int fields_add_to_response(struct forward *self)
     for (size_t i = 0; status == 0 && i < response->field_count; i++) {
         const bide_http_field *field = &response->fields[i];
         if (is_hop_by_hop(field->name) || bide_http_is(field->name, "Date") ||
+            rules_drop(self->session->listen->response_rules, field->name) ||
+            rules_drop(self->backend->response_rules, field->name) ||
             (has_others &&
              is_named_by_connection(response->fields, response->field_count, field->name)))
             continue;
         status = bide_http_add_slices(&self->exchange, field->name, field->value);
     }
+    if (status == 0)
+        status = add_to_response(&self->exchange, self->session->listen->response_rules,
+                                 self->backend->response_rules);
+    if (status == 0)
+        status = add_to_response(&self->exchange, self->backend->response_rules, NULL);
     return status;
 }

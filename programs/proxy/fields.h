@@ -23,4 +23,7 @@ int fields_add_to_response(struct forward *self);
  */
 bool fields_parse_upgrade(struct forward *self);
 
+/* The target in origin form: an absolute target loses its scheme and host. */
+bide_slice fields_origin_target(const bide_http_request *request);
+
 #endif

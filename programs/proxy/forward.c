@@ -47,6 +47,7 @@ static void choose_route(struct forward *self)
     const bide_http_request *request = &self->exchange.request;
     const struct route *route;
     self->route_status = routes_choose(self->session->listen, request->host, request->path, &route);
+    self->redirect = route != NULL && route->redirect != 0 ? route : NULL;
     self->backend = route != NULL ? route->backend : NULL;
 }
 
@@ -400,6 +401,10 @@ bide_declared_coroutine(forward_body)
     self->status = self->route_status;
     if (self->status == -EINVAL) {
         bide_try(own_reject_request(self));
+        bide_return(0);
+    }
+    if (self->redirect != NULL) {
+        bide_try(own_redirect(self));
         bide_return(0);
     }
     if (self->backend == NULL)

@@ -34,6 +34,7 @@ struct forward {
     bide_http_exchange exchange;
     struct session *session;
     struct backend *backend;
+    const struct route *redirect; /* the route, if it redirects; or NULL */
     struct upstream *server;
     struct upstream *last; /* the last one tried; NULL: none */
     struct scratch *scratch;

@@ -1,5 +1,6 @@
 /* Responses of the proxy's own. Runs on the program's loop. */
 #include "own.h"
+#include "redirect.h"
 
 bide_awaiter *own_reject_tunnel(struct forward *self)
 {
@@ -18,6 +19,17 @@ bide_awaiter *own_reject_request(struct forward *self)
     (void)bide_http_add(&self->exchange, "Content-Type", "text/plain; charset=utf-8");
     return bide_http_respond(&self->exchange, is_large ? large : bad,
                              (is_large ? sizeof large : sizeof bad) - 1);
+}
+
+bide_awaiter *own_redirect(struct forward *self)
+{
+    static const char text[] = "The page is at another location.\n";
+    self->status = redirect_add_location(&self->exchange, self->redirect);
+    if (self->status < 0)
+        return own_reject_request(self);
+    self->exchange.status = (int)self->redirect->redirect;
+    (void)bide_http_add(&self->exchange, "Content-Type", "text/plain; charset=utf-8");
+    return bide_http_respond(&self->exchange, text, sizeof text - 1);
 }
 
 bide_awaiter *own_reject_rate(struct forward *self, uint64_t wait)

@@ -9,8 +9,7 @@
 
 enum { SHORT_PATH = 1024 };
 
-/* The host without its port, which is not part of the name. */
-static bide_slice host_without_port(bide_slice host)
+bide_slice routes_host_without_port(bide_slice host)
 {
     if (host.size != 0 && host.data[0] == '[') {
         const char *end = memchr(host.data, ']', host.size);
@@ -76,7 +75,7 @@ int routes_choose(const struct listen *listen, bide_slice host, bide_slice path,
                   const struct route **route)
 {
     char text[SHORT_PATH], *normal = text;
-    bide_slice name = host_without_port(host);
+    bide_slice name = routes_host_without_port(host);
     *route = NULL;
     if (!do_paths_matter(listen, name)) {
         *route = choose_by_path(listen, name, path);

@@ -13,4 +13,7 @@
 int routes_choose(const struct listen *listen, bide_slice host, bide_slice path,
                   const struct route **route);
 
+/* The host without its port, which is not part of the name. */
+bide_slice routes_host_without_port(bide_slice host);
+
 #endif

@@ -25,6 +25,9 @@ LISTEN = {"mode": ["", "mode tcp", "mode http"], "route": ["to web", "route / we
           "accept-proxy 127.0.0.0/8"], "of the listener": ["", "max-connections 20"], "idle-timeout": ["", "idle-timeout 50s"],
           "header-timeout": ["", "header-timeout 40s"], "rate": ["", "rate 1000", "rate 500 700"],
           "client-rate": ["", "client-rate 1000", "client-rate 500 700"],
+          "redirect": ["", "redirect /old 308 https://b.test$target"],
+          "request-header": ["", "request-header set X-A b", "request-header remove Accept"],
+          "response-header": ["", "response-header add X-B \"c d\""],
           "forwarded": ["", "forwarded standard", "forwarded off"], "max-body": ["", "max-body 1000"],
           "certificate": ["", "certificate {chain} {key}"]}
 BACKEND = {"balance": ["", "balance least-connections"], "server": ["server {plain}", "server {plain} weight 3 max 9"],
@@ -32,14 +35,15 @@ BACKEND = {"balance": ["", "balance least-connections"], "server": ["server {pla
            "retries": ["", "retries 0"], "send-proxy": ["", "send-proxy v1", "send-proxy v2"], "fail": ["", "fail 0", "fail 5 1s"],
            "keep": ["", "keep 0", "keep 5 10s"], "check": ["", "check tcp every 10s", "check http /health every 10s host a"],
            "tls": ["", "tls authorities {authorities} name localhost", "tls verify off"],
-           "set-host": ["", "set-host inside.test"]}
+           "of the backend's requests": ["", "request-header add X-A c"],
+           "of the backend's responses": ["", "response-header remove X-B"], "set-host": ["", "set-host inside.test"]}
 SECTIONS = (GLOBAL, LISTEN, BACKEND)
 VALUES = {name: values for section in SECTIONS for name, values in section.items()}
 
 
 def is_valid(row):
-    """A TCP listener takes only `to`, and a certificate of the environment needs TLS in the proxy."""
-    return not (row["mode"] != "mode http" and row["route"].startswith("route"))
+    """A TCP listener takes only `to`."""
+    return row["mode"] == "mode http" or not (row["route"].startswith("route") or row["redirect"])
 
 
 def rows_of(draw):
@@ -47,7 +51,7 @@ def rows_of(draw):
     names = list(VALUES)
     missing = {((one, first), (other, second)) for one, other in itertools.combinations(names, 2)
                for first in VALUES[one] for second in VALUES[other]
-               if not ({one, other} == {"mode", "route"} and not is_valid({one: first, other: second}))}
+               if is_valid({"mode": "mode http", "route": "", "redirect": "", one: first, other: second})}
     while missing:
         best, covered = None, set()
         for _ in range(20):
@@ -56,7 +60,7 @@ def rows_of(draw):
             row[one], row[other] = first, second
             if not is_valid(row):
                 if "mode" in (one, other) and row["mode"] != "mode http":
-                    row["route"] = "to web"
+                    row["route"], row["redirect"] = "to web", ""
                 else:
                     row["mode"] = "mode http"
             pairs = set(itertools.combinations([(name, row[name]) for name in names], 2)) & missing

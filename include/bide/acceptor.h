@@ -44,7 +44,7 @@ typedef struct bide_acceptor {
     unsigned first; /* in `queue` */
     unsigned count;
     int *queue; /* descriptors, of the caller's memory */
-    int *more;  /* those that came when it was full; or NULL */
+    int *more;  /* descriptors that came when it was full; or NULL */
     size_t more_size;
     size_t more_first;
     size_t more_count;
@@ -63,7 +63,7 @@ void bide_acceptor_init(bide_acceptor *acceptor, bide_descriptor *listener, int 
  * The next connection, in *accepted, which was closed or was nothing; and the other end's address in
  * *peer, unless that is NULL. It belongs to no loop yet. An address of length 0: the other end was
  * gone before it could be asked for. Several may wait, and are served in turn.
- * Threads: the loop's. Errors: those of accept(2), and the stream goes on with the next await; -EPIPE
+ * Threads: the loop's. Errors: those of accept(2), and the next await continues the stream; -EPIPE
  * (the listener was closed meanwhile), -EBADF (before), -ECANCELED, -ETIMEDOUT, -ENOTSUP (no loop).
  * Suspends: if no connection has come. Cancel-safe: yes, none is lost. Progress: that of the system
  * calls.

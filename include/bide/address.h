@@ -48,8 +48,8 @@ int bide_address_ip(bide_address *address, const char *ip, uint16_t port);
 int bide_address_bytes(bide_address *address, const void *ip, size_t size, uint16_t port);
 
 /*
- * The address of a Unix socket. A path that begins with '@' is one without a file: the zero byte
- * that marks those stands for it.
+ * The address of a Unix socket. A path that begins with '@' is one without a file: '@' stands
+ * for the zero byte that marks such an address.
  * Threads: any. Errors: -ENAMETOOLONG, -EINVAL (it is empty). Progress: wait-free.
  */
 int bide_address_unix(bide_address *address, const char *path);
@@ -73,7 +73,7 @@ size_t bide_address_print(const bide_address *address, char *text, size_t size);
  */
 uint16_t bide_address_port(const bide_address *address);
 
-/* ---- What a socket is asked for, and a listener or receiver is told ---- */
+/* ---- Flags of a socket, and options of a listener or receiver ---- */
 
 /* Flags of bide_listen and bide_bind. */
 enum {

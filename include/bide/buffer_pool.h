@@ -51,7 +51,7 @@ struct bide_buffer_pool {
 /*
  * Prepares one of `count` buffers, 1 to 32768, of `size` bytes each, at least that of a pointer.
  * `memory` has room for all, and stays until bide_buffer_pool_destroy. The buffers that were given
- * back last are lent first, and those that are never needed are not touched. Other numbers are
+ * back last are lent first, and buffers that are never needed are not touched. Other numbers are
  * misuse, which is reported where BIDE_DEBUG is 1.
  * Threads: before it is shared. Progress: wait-free.
  */
@@ -86,7 +86,7 @@ bide_awaiter *bide_recv_provided(bide_io_operation *operation, bide_descriptor *
                                  bide_buffer_pool *pool);
 
 /*
- * What a receive that has ended with 0 was lent; NULL: nothing, it was the end.
+ * The buffer that was lent to a receive that has ended with 0; NULL: none, it was the end.
  * Threads: the loop's. Progress: wait-free.
  */
 BIDE_INLINE void *bide_provided_buffer(const bide_io_operation *operation)

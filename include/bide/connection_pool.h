@@ -53,7 +53,7 @@ struct bide_pooled_connection {
     uint64_t until; /* when it is to be closed, if it is idle */
 };
 
-/* What closes those that were idle for too long. Of the pool. */
+/* The coroutine that closes connections that were idle for too long. Of the pool. */
 typedef struct bide_connection_closer_ {
     bide_task task;
     bide_connection_pool *pool;
@@ -72,8 +72,8 @@ struct bide_connection_pool {
     void (*closing)(bide_pooled_connection *connection);
 
     /* The user's, who may set it after init; NULL: bide_connect to `address`. Returns an operation that opens
-     * connection->socket, and whatever goes with it. If the operation does not end with 0, `closing` is told of the
-     * connection, and a socket that is open then is closed. */
+     * connection->socket, and whatever goes with it. If the operation does not end with 0,
+     * `closing` is called with the connection, and a socket that is open then is closed. */
     bide_awaiter *(*connect)(struct bide_connection_acquire_operation *taking,
                              bide_pooled_connection *connection);
 
@@ -106,7 +106,7 @@ typedef struct bide_connection_acquire_operation {
 /*
  * Makes a pool of connections to `address`, which is copied, in the memory of `max` of them at
  * `connections`, 1 to BIDE_SEMAPHORE_MAX. Another number is misuse, which is reported where
- * BIDE_DEBUG is 1. Those that are idle for `idle` nanoseconds are closed.
+ * BIDE_DEBUG is 1. Connections that are idle for `idle` nanoseconds are closed.
  * Threads: before it is shared. Progress: wait-free, linear in `max`.
  */
 void bide_connection_pool_init(bide_connection_pool *pool, const bide_address *address,
@@ -143,8 +143,8 @@ bide_awaiter *bide_connection_pool_acquire(bide_connection_acquire_operation *ta
 void bide_connection_pool_release(bide_pooled_connection *connection, bool reusable);
 
 /*
- * Closes the pool: those that wait for a connection end with -EPIPE, and later ones do; the idle
- * ones are closed. The ones that are taken are closed when they are given back: see
+ * Closes the pool: operations that wait for a connection, and later ones, end with -EPIPE. Idle
+ * connections are closed. Taken connections are closed when they are given back: see
  * bide_connection_pool_join. More than once is once.
  * Threads: the loop's. Suspends: never. Progress: as bide_close, for each that is idle.
  */

@@ -44,9 +44,9 @@ struct bide_descriptor {
     bide_atomic(int) fd_and_1_; /* its number and one; 0: closed. Its io's thread writes it. */
     uint32_t bits;              /* what its io knows about it */
     bide_atomic(bide_io *) io;  /* to which it belongs (extend/io.h); NULL: none yet */
-    bide_descriptor *next;      /* of those that belong to it */
-    bide_descriptor **place;    /* NULL: it is not among them */
-    /* of operations that wait for input, of those for output, and of those that wait for no other */
+    bide_descriptor *next;      /* of the list of descriptors of `io` */
+    bide_descriptor **place;    /* NULL: it is not in that list */
+    /* of operations that wait for input, that wait for output, and that wait for no other */
     bide_io_line_ lines[3];
 };
 
@@ -80,7 +80,7 @@ BIDE_INLINE void bide_descriptor_init(bide_descriptor *descriptor, int fd)
 }
 
 /*
- * Is it open?
+ * Whether it is open.
  * Threads: the loop's. Progress: wait-free.
  */
 BIDE_INLINE bool bide_descriptor_is_open(const bide_descriptor *descriptor)
@@ -106,8 +106,8 @@ BIDE_INLINE int bide_descriptor_fd(const bide_descriptor *descriptor)
 int bide_close(bide_descriptor *descriptor);
 
 /*
- * Takes it from its loop, open: returns its number, and it is as one that is closed. What waits on
- * it ends with -EPIPE. Another loop may have it then.
+ * Takes it from its loop, open: returns its number, and it is as one that is closed. Operations
+ * that wait on it end with -EPIPE. Another loop may have it then.
  * Threads: the loop's. Errors: -EBADF (it was closed). Progress: as bide_close.
  */
 int bide_descriptor_release(bide_descriptor *descriptor);

@@ -25,7 +25,7 @@ BIDE_EXTERN_C_BEGIN
 /* How many descriptors go with one message. */
 enum { BIDE_SCM_MAX_FDS = 16 };
 
-/* Who sent a message, as the kernel says. The system's ucred, which not every program may name. */
+/* The sender of a message, from the kernel: the system's ucred, which some programs cannot name. */
 typedef struct bide_credentials {
     pid_t process;
     uid_t user;

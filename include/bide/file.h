@@ -55,7 +55,8 @@ bide_awaiter *bide_read(bide_file_operation *operation, bide_descriptor *file, v
 
 /*
  * Writes all of `size` bytes, where the file's offset is, or to a pipe, a terminal, or what else
- * takes them. To write to a pipe that nobody reads is -EPIPE, and a signal, unless that is ignored.
+ * takes them. A write to a pipe without readers ends with -EPIPE and raises a signal, unless that
+ * is ignored.
  * Threads: the loop's. Errors: those of write(2); -EPIPE (also: closed meanwhile), -ECANCELED,
  * -ETIMEDOUT. Suspends: if there is no room; always on an io_uring and of a file. Cancel-safe: yes,
  * `count` says how many bytes were written. Progress: that of the system call.
@@ -97,7 +98,7 @@ BIDE_MUST_AWAIT
 bide_awaiter *bide_writev(bide_file_operation *operation, bide_descriptor *file,
                           const struct iovec *vectors, int count, int64_t offset);
 
-/* What is to be safe on the disk. */
+/* The part of a file that is to be safe on the disk. */
 typedef enum bide_sync_what {
     BIDE_SYNC_ALL,  /* fsync(2) */
     BIDE_SYNC_DATA, /* fdatasync(2): the bytes, and what is needed to find them */
@@ -129,7 +130,7 @@ BIDE_MUST_AWAIT
 bide_awaiter *bide_truncate(bide_file_operation *operation, bide_descriptor *file, int64_t size);
 
 /*
- * What the system knows about an open file, and about one by its path; `flags` are those of
+ * Gets the system's information about an open file, or about one by its path; `flags` are those of
  * fstatat(2). *about is written when it has ended.
  * Threads: the loop's. Errors: those of fstatat(2); -ECANCELED, -ETIMEDOUT. Suspends: always.
  * Cancel-safe: yes. Progress: that of the system call.
@@ -166,9 +167,10 @@ bide_awaiter *bide_make_directory(bide_file_operation *operation, const char *pa
 
 /*
  * Waits until any descriptor is ready for `events` (POLLIN, POLLOUT, POLLPRI), or has failed, as
- * poll(2) has it: for libraries that bring descriptors of their own. What it is ready for is in
- * operation->arguments.poll.found. It is ready again at once if nothing was done about it. It takes
- * nothing, so it can be a case of a select, and a read or accept that does not wait follows it.
+ * poll(2) has it: for libraries that bring descriptors of their own. The events that it is ready
+ * for are in operation->arguments.poll.found. It is ready again at once if nothing was done about
+ * it. It takes nothing, so it can be a case of a select, and a read or accept that does not wait
+ * follows it.
  * Threads: the loop's. Errors: those of poll(2), -EPERM (it does not poll); -EPIPE (closed
  * meanwhile), -ECANCELED, -ETIMEDOUT. Suspends: if it is not ready; always on an io_uring.
  * Cancel-safe: yes. Progress: that of the system call.

@@ -39,7 +39,7 @@
 
 BIDE_EXTERN_C_BEGIN
 
-/* What a watch wants to know, and what an event tells. */
+/* The changes that a watch asks for, and that an event reports. */
 typedef enum bide_file_change {
     /* of a directory that is watched: `name` is what is in it */
     BIDE_FILE_CREATED = 1 << 0,    /* a file, directory, or link to one, is new there */
@@ -53,9 +53,9 @@ typedef enum bide_file_change {
     BIDE_FILE_ATTRIBUTES = 1 << 6, /* mode, owner, times, extended attributes, number of links */
 
     /* of what is watched itself */
-    BIDE_FILE_MOVED = 1 << 7, /* it has another name; the watch goes on */
+    BIDE_FILE_MOVED = 1 << 7, /* it has another name; the watch continues */
 
-    /* told without being wanted */
+    /* reported without being asked for */
     BIDE_FILE_GONE = 1 << 8,       /* it is removed, or unmounted: the last event of its watch */
     BIDE_FILE_OVERFLOWED = 1 << 9, /* events were lost, of any of the watches */
 
@@ -86,7 +86,7 @@ struct bide_file_watcher {
     size_t size;
     size_t begin; /* the first event that was not told to all, and where they end */
     size_t end;
-    bool is_inside;            /* the first event was told to some: */
+    bool is_inside;            /* the first event was reported to some: */
     bide_file_watch *reported; /* to this one last; NULL: it is removed */
     bide_file_watch *at;       /* this one is the next; NULL: none is left */
 };
@@ -116,8 +116,8 @@ typedef struct bide_file_event_operation {
 int bide_file_watcher_init(bide_file_watcher *watcher, void *buffer, size_t size);
 
 /*
- * Ends it, and its watches. What waits for an event ends with -EPIPE. One that has ended is left as
- * it is.
+ * Ends it, and its watches. An operation that waits for an event ends with -EPIPE. A watcher that
+ * has ended is left as it is.
  * Threads: the loop's. Progress: blocks until the kernel has let go of it.
  */
 void bide_file_watcher_destroy(bide_file_watcher *watcher);
@@ -144,9 +144,9 @@ int bide_file_watch_add_opened(bide_file_watcher *watcher, bide_file_watch *watc
                                const bide_descriptor *opened, uint32_t wanted);
 
 /*
- * Ends a watch: no event of it is told from now on, also of those that are pending. After
- * BIDE_FILE_GONE too, before its memory has another use. One that is in no watcher, because it could
- * not be added or its watcher has ended, is left as it is.
+ * Ends a watch: no event of it is reported from now on, pending ones included. Call it after
+ * BIDE_FILE_GONE too, before its memory has another use. A watch that is in no watcher, because it
+ * could not be added or its watcher has ended, is left as it is.
  * Threads: the loop's. Progress: that of the system call; logarithmic in the watches, linear in those
  * of the same file.
  */

@@ -37,10 +37,10 @@
 
 BIDE_EXTERN_C_BEGIN
 
-/* What a server's ALPN offers (bide_tls_options.protocols). */
+/* The protocols that a server offers by ALPN (bide_tls_options.protocols). */
 extern const char *const bide_http2_protocols[]; /* {"h2", "http/1.1", NULL} */
 
-/* What is 0 is as it says. */
+/* The comment of a member says what 0 means. */
 typedef struct bide_http2_options {
     bool is_plain; /* connections without a negotiated protocol may begin with the preface */
     uint32_t max_streams; /* of a connection at a time. 0: 100 */
@@ -55,7 +55,7 @@ typedef struct bide_http2_options {
     bide_allocator *allocator; /* NULL: the heap */
 } bide_http2_options;
 
-/* What it has done. */
+/* Counters of a server. */
 typedef struct bide_http2_stats {
     uint64_t connections; /* ever, that were HTTP/2 */
     uint64_t streams;     /* requests ever */

@@ -127,7 +127,7 @@ struct bide_http2_client {
     bool is_running;
     bool has_ended;
     bool is_going_away; /* takes no more requests */
-    bool refuses;       /* has no more streams for those that were begun */
+    bool refuses;       /* has no more streams for requests that were begun */
     bool is_ending;     /* it has failed, and its requests have ended */
     bool is_doubted;    /* no request gets a stream until something arrives; a PING asks for that */
     uint8_t looks;      /* at input that may lie in the socket, since the PING's deadline */
@@ -243,8 +243,8 @@ BIDE_MUST_AWAIT
 bide_awaiter *bide_http2_client_run(bide_http2_client *client);
 
 /*
- * Takes no more requests, and ends the connection when those that were begun are closed. More than
- * once is once.
+ * Takes no more requests, and ends the connection when the requests that were begun are closed.
+ * More than once is once.
  * Threads: the loop's. Suspends: never. Progress: wait-free.
  */
 void bide_http2_client_shut_down(bide_http2_client *client);
@@ -261,7 +261,7 @@ bool bide_http2_client_is_usable(const bide_http2_client *client);
  * Begins a request: ":method", ":path" and ":authority", which are copied. After an error the request
  * is closed.
  * For the method CONNECT, target and authority are both "host:port": see bide_http2_request_stream.
- * Threads: the loop's. Errors: -EINVAL (they may not stand there), -EMSGSIZE
+ * Threads: the loop's. Errors: -EINVAL (they are not allowed there), -EMSGSIZE
  * (they are too long), -EPIPE (the client takes no more), -ENOMEM. Progress: wait-free, but for the
  * allocator.
  */
@@ -272,7 +272,7 @@ int bide_http2_request_init(bide_http2_request *request, bide_http2_client *clie
  * Adds a field to the request's head; its name becomes lower-case, and blanks at the value's ends are left out. Not
  * the fields that the library adds itself ("Host", "Content-Length"), nor those of HTTP/1.1's connections
  * ("Connection", "Upgrade", "Transfer-Encoding", "Keep-Alive", "Proxy-Connection", "TE").
- * Threads: the loop's. Errors: -EINVAL (it may not stand in a head, or the head is at its end),
+ * Threads: the loop's. Errors: -EINVAL (it is not allowed in a head, or the head is at its end),
  * -EMSGSIZE (it does not fit), -ENOMEM. Progress: wait-free, but for the allocator.
  */
 int bide_http2_request_add(bide_http2_request *request, const char *name, const char *value);
@@ -308,8 +308,8 @@ bide_awaiter *bide_http2_request_write(bide_http2_request *request, const void *
 
 /*
  * Adds a trailer to a request whose head has ended, and whose body has not.
- * Threads: the loop's. Errors: -EINVAL (that is not so, or it may not stand in a trailer), -EMSGSIZE (it does not
- * fit), -ENOMEM. Progress: blocks for a moment at most.
+ * Threads: the loop's. Errors: -EINVAL (that is not so, or it is not allowed in a trailer),
+ * -EMSGSIZE (it does not fit), -ENOMEM. Progress: blocks for a moment at most.
  */
 int bide_http2_request_add_trailer(bide_http2_request *request, const char *name,
                                    const char *value);
@@ -376,9 +376,9 @@ void bide_http2_request_close(bide_http2_request *request);
 
 /*
  * Limits. A connection allocates 50 KB and nghttp2's session; a request its fields, and up to `window` bytes for
- * a body. What a server can make a client keep or do is bounded: heads (max_fields, max_head), bodies that
- * are not read (`window` for each), frames without a use (max_idle_frames), fields of heads that are not kept.
- * Push is switched off, and pushed streams are reset.
+ * a body. The memory and work that a server can cause are bounded: heads (max_fields, max_head),
+ * bodies that are not read (`window` for each), frames without a use (max_idle_frames), fields of
+ * heads that are not kept. Push is switched off, and pushed streams are reset.
  *
  * The window of a stream opens when its body is read. The connection's opens when bytes arrive, up to
  * `max_unread` bytes of all responses, beyond that when they are read.

@@ -34,7 +34,7 @@
 
 BIDE_EXTERN_C_BEGIN
 
-/* What a client is to be. All that is 0 is as it says. */
+/* Options of a client. The comment of a member says what 0 means. */
 typedef struct bide_http_client_options {
     size_t
         write_buffer_size; /* bytes of the buffer of what goes out, of its memory. 0: a quarter */
@@ -58,7 +58,7 @@ typedef struct bide_http_response {
 
 typedef struct bide_http_client bide_http_client;
 
-/* What receives. Of a client. */
+/* The coroutine that receives. Of a client. */
 typedef struct bide_http_receiver_ {
     bide_task task;
     bide_http_client *client;
@@ -113,8 +113,9 @@ int bide_http_client_init(bide_http_client *client, bide_stream stream, void *me
 
 /*
  * Begins a request: "`method` `target` HTTP/1.1", and "Host". A client that was used before begins anew.
- * Threads: the stream's. Errors: -EINVAL (they may not stand there), -EBUSY (the last response was not
- * read to its end, or the connection ends after it), -EMSGSIZE (it does not fit). Progress: wait-free.
+ * Threads: the stream's. Errors: -EINVAL (they are not allowed there), -EBUSY (the last response
+ * was not read to its end, or the connection ends after it), -EMSGSIZE (it does not fit). Progress:
+ * wait-free.
  */
 int bide_http_client_start_request(bide_http_client *client, const char *method, const char *target,
                                    const char *host);
@@ -129,7 +130,7 @@ int bide_http_client_start_request_slices(bide_http_client *client, bide_slice m
 /*
  * Adds a field to the request's head. Not "Content-Length" and "Transfer-Encoding", which the library
  * adds itself, nor "Connection", for which there is bide_http_client_close_after.
- * Threads: the stream's. Errors: -EINVAL (it may not stand in a field, or the head is at its end),
+ * Threads: the stream's. Errors: -EINVAL (it is not allowed in a field, or the head is at its end),
  * -EMSGSIZE (it does not fit). Progress: wait-free.
  */
 int bide_http_client_add(bide_http_client *client, const char *name, const char *value);
@@ -183,7 +184,7 @@ bide_awaiter *bide_http_client_flush(bide_http_client *client);
 
 /*
  * Adds a trailer, behind a body that goes in chunks and all of which was written.
- * Threads: the stream's. Errors: -EINVAL (the body does not go in chunks, or it may not stand in a
+ * Threads: the stream's. Errors: -EINVAL (the body does not go in chunks, or it is not allowed in a
  * field), -EMSGSIZE (it does not fit). Progress: wait-free.
  */
 int bide_http_client_add_trailer(bide_http_client *client, const char *name, const char *value);

@@ -46,7 +46,7 @@ typedef struct bide_http_type {
     const char *type;   /* "text/html; charset=utf-8" */
 } bide_http_type;
 
-/* What is served. What is 0 or NULL is as it says. */
+/* The files that are served, and how. The comment of a member says what 0 or NULL means. */
 typedef struct bide_http_files_options {
     const char *root;          /* the folder */
     const char *index;         /* NULL: "index.html" */

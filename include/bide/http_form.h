@@ -55,7 +55,7 @@ ptrdiff_t bide_http_append_pair(char *out, size_t size, size_t used, bide_slice 
                                 bide_slice value);
 
 /*
- * Is the body of this request a form, by its "Content-Type"?
+ * Whether the body of this request is a form, by its "Content-Type".
  * Threads: the loop's. Progress: wait-free.
  */
 bool bide_http_is_form(const bide_http_exchange *exchange);

@@ -89,7 +89,7 @@ void bide_http_log_close(bide_http_log *log);
 void bide_http_log_reopen(bide_http_log *log, bide_descriptor *file);
 
 /*
- * Is nothing being written?
+ * Whether nothing is being written.
  * Threads: the loop's. Progress: wait-free.
  */
 BIDE_INLINE bool bide_http_log_is_idle(const bide_http_log *log)

@@ -62,7 +62,7 @@ bool bide_http_is(bide_slice text, const char *name);
 bide_slice bide_http_find(const bide_http_field *fields, size_t count, const char *name);
 
 /*
- * Does a list, as "Connection" has one, contain this token?
+ * Whether a list, such as that of "Connection", contains this token.
  * Threads: any. Progress: wait-free.
  */
 bool bide_http_has_token(bide_slice list, const char *token);

@@ -37,7 +37,7 @@ enum {
     BIDE_HTTP_MULTIPART_MEMORY = 512 /* bytes that the memory must have at least */
 };
 
-/* Bounds. What is 0 is as it says. */
+/* Bounds. The comment of a member says what 0 means. */
 typedef struct bide_http_multipart_options {
     size_t max_parts;  /* of a body. 0: 1000 */
     size_t max_head;   /* bytes of a part's head. 0: the memory less 256, which is the most */

@@ -80,7 +80,7 @@ typedef struct bide_http_handler {
 
 enum { BIDE_HTTP_PARAMETERS = 8 };
 
-/* What a handler's frame begins with: a request and its response. */
+/* The head of a handler's frame: a request and its response. */
 struct bide_http_exchange {
     bide_task task; /* that of the handler's body */
     bide_http_connection *connection;
@@ -115,8 +115,8 @@ struct bide_http_exchange {
  *     ... bide_http_options){.layers = layers, .layer_count = 1, ...
  *
  * The first layer is the outermost. A layer may respond itself instead of calling bide_http_next, add fields before it,
- * and change a status or respond to an error after it, as long as no response has begun. What it ends with counts as
- * what the handler has ended with. The handler is selected when the last layer calls bide_http_next.
+ * and change a status or respond to an error after it, as long as no response has begun. Its status
+ * is then the handler's. The handler is selected when the last layer calls bide_http_next.
  */
 typedef struct bide_http_layer {
     const bide_point *body; /* of bide_coroutine */
@@ -124,7 +124,7 @@ typedef struct bide_http_layer {
     void *argument;         /* the user's: layer_frame.argument */
 } bide_http_layer;
 
-/* What a layer's frame begins with. */
+/* The head of a layer's frame. */
 typedef struct bide_http_layer_frame {
     bide_task task;
     bide_http_exchange *exchange;
@@ -132,7 +132,7 @@ typedef struct bide_http_layer_frame {
     size_t index; /* of the library: in options.layers */
 } bide_http_layer_frame;
 
-/* What a server is to be. All that is 0 is as it says. Times are nanoseconds; BIDE_FOREVER: no limit. */
+/* Options of a server. Members say what 0 means. Times are nanoseconds; BIDE_FOREVER: no limit. */
 typedef struct bide_http_options {
     bide_http_handler handler; /* of each request; or: */
 
@@ -193,7 +193,7 @@ typedef struct bide_http_options {
     bide_allocator *allocator; /* ... NULL: the heap */
 } bide_http_options;
 
-/* What a server has done. */
+/* Counters of a server. */
 typedef struct bide_http_stats {
     uint64_t connections; /* ever */
     uint64_t requests;    /* whose head was taken */
@@ -234,8 +234,8 @@ bide_awaiter *bide_http_server_run(bide_http_server *server);
 
 /*
  * Shuts it down: connections that wait for a request end at once, the others after the response that
- * is under way, which says so. What bide_http_server_run accepted is waited for until `deadline`, as
- * bide_server_shut_down has it.
+ * is under way, which says so. Connections that bide_http_server_run accepted are waited for until
+ * `deadline`, as in bide_server_shut_down.
  * Threads: the loop's. Suspends: never. Progress: wait-free, linear in the connections.
  */
 void bide_http_server_shut_down(bide_http_server *server, uint64_t deadline);
@@ -250,13 +250,13 @@ size_t bide_http_slot_size(const bide_http_server *server);
 
 enum { BIDE_HTTP_PEER_SIZE = 48 };
 
-/* What takes one head after the other, and runs the handlers. Of a connection. */
+/* The coroutine that receives one head after the other and runs the handlers. Of a connection. */
 typedef struct bide_http_talk_ {
     bide_task task;
     bide_http_connection *connection;
 } bide_http_talk_;
 
-/* What asks it to stop when its time is over. Of a connection. */
+/* The coroutine that asks it to stop when its time has passed. Of a connection. */
 typedef struct bide_http_watcher_ {
     bide_task task;
     bide_http_connection *connection;
@@ -286,7 +286,7 @@ typedef struct bide_http_guard_ {
     bool is_joined; /* the connection loop waits for the read */
 } bide_http_guard_;
 
-/* What writes bytes of a file. Of a connection. */
+/* The coroutine that writes bytes of a file. Of a connection. */
 typedef struct bide_http_sender_ {
     bide_task task;
     bide_http_connection *connection;
@@ -382,7 +382,7 @@ bide_awaiter *bide_http_serve(bide_http_connection *connection, bide_http_server
 
 /*
  * Reads what there is of the request's body, at least one byte and at most `size`, 1 or more;
- * exchange->count says how many bytes, 0 at the end. A client that waits for "100 Continue" is told it
+ * exchange->count says how many bytes, 0 at the end. A client that waits for "100 Continue" gets it
  * when the first byte is waited for. One at a time.
  * Threads: the loop's. Errors: -EBADMSG (the body is spoilt), -EFBIG (longer than it may be), -EMSGSIZE
  * (the trailers are), -ENODATA (the client is gone), -ECANCELED, -ETIMEDOUT, those of the stream.
@@ -417,7 +417,7 @@ bide_slice bide_http_request_trailer(const bide_http_exchange *exchange, const c
 /*
  * Adds a field to the response's head. Not "Connection", "Content-Length", "Transfer-Encoding" and
  * "Date", which the library adds itself.
- * Threads: the loop's. Errors: -EINVAL (it may not stand in a field, or the head has been sent),
+ * Threads: the loop's. Errors: -EINVAL (it is not allowed in a field, or the head has been sent),
  * -EMSGSIZE (the head does not fit). Progress: wait-free.
  */
 int bide_http_add(bide_http_exchange *exchange, const char *name, const char *value);
@@ -485,7 +485,7 @@ bide_awaiter *bide_http_send_interim(bide_http_exchange *exchange, int status,
                                      const bide_http_field *fields, size_t count);
 
 /*
- * Sends what was gathered. Of a response that waits for something before it goes on.
+ * Sends the buffered bytes. For a response that waits for something before it continues.
  * Threads: the loop's. Errors: as bide_http_write. Suspends: if the client is slow. Cancel-safe: no, the
  * connection ends after it. Progress: that of the stream.
  */
@@ -508,8 +508,8 @@ void bide_http_close_after(bide_http_exchange *exchange);
 
 /*
  * Adds a trailer, behind a body that is sent in chunks and all of which was written.
- * Threads: the loop's. Errors: -EINVAL (the body is not sent in chunks, or it may not stand in a field),
- * -EMSGSIZE (it does not fit). Progress: wait-free.
+ * Threads: the loop's. Errors: -EINVAL (the body is not sent in chunks, or it is not allowed in a
+ * field), -EMSGSIZE (it does not fit). Progress: wait-free.
  */
 int bide_http_add_trailer(bide_http_exchange *exchange, const char *name, const char *value);
 
@@ -536,7 +536,7 @@ BIDE_INLINE uint64_t bide_http_began(const bide_http_exchange *exchange)
 }
 
 /*
- * The client's address as text, without a port; "-" if it is not known. What is served by
+ * The client's address as text, without a port; "-" if it is not known. A caller of
  * bide_http_serve may write it into connection->peer itself.
  * Threads: the loop's. Progress: that of a system call, once in a connection.
  */

@@ -54,7 +54,7 @@ typedef struct bide_http_websocket_operation {
  * Answers a request for a WebSocket, and makes one of the connection. `options` is copied, but for the
  * role and what has come already, which it does not say; if its `in` and `out` are NULL the websocket has
  * the connection's buffers. `protocols` are the subprotocols that the server knows, with commas between;
- * NULL: none. Of those that the client offers the first is agreed on, if there is one. Fields of the
+ * NULL: none. The first of them that the client offers is agreed on, if there is one. Fields of the
  * answer are added before, by bide_http_add.
  *
  * If the request is for none, the answer says so (400, or 426 of another version), and it ends with an
@@ -73,7 +73,7 @@ bide_awaiter *bide_http_accept_websocket(bide_http_websocket_operation *operatio
 /*
  * Asks a server for a WebSocket, and makes one of the client's connection, whose buffers it has unless
  * `options` names others. `protocols` are the subprotocols to be offered, with commas between, or NULL;
- * the field "Sec-WebSocket-Protocol" of client->response has the one that was agreed on. The texts stay
+ * the field "Sec-WebSocket-Protocol" of client->response has the agreed one. The texts stay
  * until it has ended. The client is used for nothing else afterwards.
  * Threads: the stream's. Errors: -ECONNREFUSED (client->response says why), -EPROTO (the answer is wrong),
  * those of bide_http_client_start_request, bide_http_client_recv, bide_websocket_make_key and

@@ -33,7 +33,7 @@
 
 BIDE_EXTERN_C_BEGIN
 
-/* What a pool is to be. All zero is a good beginning. */
+/* Options of a pool. All zero is a good start. */
 typedef struct bide_io_pool_options {
     bide_thread_pool_options threads; /* without spare_threads: "Limits" */
     bide_loop_options loop; /* of each worker; `times_runs` is that of `threads` */
@@ -56,7 +56,7 @@ int bide_io_pool_create(bide_thread_pool **pool, const bide_io_pool_options *opt
 bide_loop_back_end bide_io_pool_backend(const bide_thread_pool *pool);
 
 /*
- * Is it a pool whose workers have loops?
+ * Whether it is a pool whose workers have loops.
  * Threads: any. Progress: wait-free.
  */
 bool bide_io_pool_is(const bide_thread_pool *pool);
@@ -74,7 +74,7 @@ int bide_io_pool_assign(bide_thread_pool *pool, unsigned worker, bide_descriptor
  */
 
 /*
- * Limits. No spare thread stands in for a worker that blocks (bide_blocking_here): its descriptors would
+ * Limits. No spare thread replaces a worker that blocks (bide_blocking_here): its descriptors would
  * wait all the same. A worker polls for completions when its coroutine suspends, every so many times. A
  * coroutine that computes for long delays the descriptors whose home is its worker;
  * bide_stall_detector_start reports it.

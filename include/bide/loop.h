@@ -56,7 +56,7 @@ typedef enum bide_loop_limit {
                                         system has no call in nanoseconds, or refuses it */
 } bide_loop_limit;
 
-/* What a loop is to be. All zero is a good beginning. */
+/* Options of a loop. All zero is a good start. */
 typedef struct bide_loop_options {
     bide_loop_kind kind;
 
@@ -149,7 +149,7 @@ typedef struct bide_loop_back_end {
  */
 bide_loop_back_end bide_loop_backend(const bide_loop *loop);
 
-/* What a loop has done. `completions` beside `polls` says how many come at a time. */
+/* Counters of a loop. `completions` beside `polls` says how many come at a time. */
 typedef struct bide_loop_stats {
     uint64_t runs;        /* how often a coroutine was resumed */
     uint64_t longest_run; /* nanoseconds until one suspended; 0 if nobody asked for it */

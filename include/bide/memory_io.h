@@ -98,8 +98,8 @@ int bide_memory_io_create(bide_memory_io **io, bide_sim_loop *loop,
 void bide_memory_io_destroy(bide_memory_io *io);
 
 /*
- * Other options from now on: to heal the world, or to fill its disk. What is under way stays as it was
- * drawn. Windows are those of connections that are made later.
+ * Other options from now on: to heal the world, or to fill its disk. Operations under way stay as
+ * they were drawn. Windows apply to connections that are made later.
  * Threads: the loop's. Progress: wait-free.
  */
 void bide_memory_io_change(bide_memory_io *io, const bide_memory_io_options *options);
@@ -130,7 +130,7 @@ int bide_memory_io_set_host(bide_memory_io *io, const char *host,
 int bide_memory_io_set_records(bide_memory_io *io, const char *name, unsigned kind,
                                const struct bide_name_record *records, unsigned count);
 
-/* What there is in one. */
+/* Counters of a simulated world. */
 typedef struct bide_memory_io_stats {
     uint64_t started;       /* operations, ever */
     uint64_t in_flight;   /* of those, that have not ended */
@@ -157,7 +157,7 @@ bide_loop_back_end bide_memory_io_back_end(const bide_memory_io *io);
  */
 
 /*
- * What is simulated:
+ * The simulated world:
  *
  *     network   TCP and UDP of both versions. There is one machine, and it has every address, so a test
  *               may give each of its servers an address of its own. A connection holds `window` bytes in

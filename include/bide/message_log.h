@@ -361,7 +361,7 @@ bide_awaiter *bide_log_subscribe(bide_log_operation *operation, bide_log_consume
 void bide_log_unsubscribe(bide_log_consumer *consumer);
 
 /*
- * Waits for messages, and reads up to `max`: those that are there, at least one. operation->count
+ * Waits for messages, and reads up to `max` of the available ones, at least one. operation->count
  * is how many. Messages that were rejected come first, when their delay has passed. A group that
  * has as many unacknowledged messages as the window waits until one is acknowledged.
  * Threads: any, one read of a consumer at a time. Errors: -EINVAL (`max` is 0), -EPIPE (not

@@ -12,7 +12,7 @@
  * the owner's alone: its file has mode 0600, and a peer whose user is neither the process's nor
  * root is rejected, whatever the file's mode has become.
  *
- * A thread of its own answers, not a loop: a loop may be the one that hangs, and a program may have
+ * A thread of its own answers, not a loop: the loop itself may hang, and a program may have
  * none. It blocks no other thread. It reads as bide_dump does (dump.h), and takes the locks of the
  * lists for a few instructions. Without a client it sleeps. With one, it rests four times as long
  * as each look at the tasks took, so it uses at most a fifth of one processor. Its memory is
@@ -35,7 +35,7 @@
 
 BIDE_EXTERN_C_BEGIN
 
-/* What is to be told, and where. All zero is a good beginning. */
+/* Options of a monitor. All zero is a good start. */
 typedef struct bide_monitor_options {
     const char *path; /* of the socket, which is made anew; copied; NULL: see above */
     const char
@@ -47,7 +47,7 @@ typedef struct bide_monitor_options {
  * environment is not asked in programs that run with another user's rights (secure_getenv(3)).
  * Threads: any. Errors: -EALREADY (there is one), -ENAMETOOLONG (the path does not fit into a
  * socket's address), -EADDRINUSE (another process listens there), -EPERM (the directory below /tmp
- * is another user's, or others may write to it), -EEXIST (something stands there that is no socket
+ * is another user's, or others may write to it), -EEXIST (the path exists and is no socket
  * of this user's), -EAGAIN (the system has no more threads to give), -ENOMEM, -EMFILE, those of
  * mkdir(2), bind(2) and listen(2); nothing is left then. Suspends: never. Progress: blocks.
  */

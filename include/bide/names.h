@@ -54,7 +54,7 @@
 
 BIDE_EXTERN_C_BEGIN
 
-/* Who looks names up. */
+/* A resolver of names. */
 typedef struct bide_names bide_names;
 
 /* By what. */
@@ -137,12 +137,13 @@ enum { BIDE_ANSWERED_V4_ = 1, BIDE_ANSWERED_V6_ = 2 };
  * and is the result. `host` stays until it has ended. If the system has a search list, all addresses are
  * of the first name in it that has one of either family.
  * Threads: any. Errors: -ENOENT (there is no such name, or it has no address), -EAGAIN (no server
- * answers, or no thread can be had; by the system also: all servers fail), -EREMOTEIO (a server fails, or
- * its answer is invalid), -EACCES (by c-ares: all servers refuse to answer), -EINVAL (`host`
- * is NULL, empty or longer than 253 bytes), -ENOMEM, other errors of the system, -ENOTSUP (by
- * c-ares, and the coroutine is not a loop's of the system; or on a test loop without input and output); -ECANCELED, -ETIMEDOUT. Suspends: unless
- * it is an IP address, or, by c-ares, in /etc/hosts, or its answer is kept. Cancel-safe: yes. Progress: that of the system's
- * call, on another thread; by c-ares, that of the system's calls.
+ * answers, or no thread is available; by the system also: all servers fail), -EREMOTEIO (a server
+ * fails, or its answer is invalid), -EACCES (by c-ares: all servers refuse to answer), -EINVAL
+ * (`host` is NULL, empty or longer than 253 bytes), -ENOMEM, other errors of the system, -ENOTSUP
+ * (by c-ares, and the coroutine is not a loop's of the system; or on a test loop without input and
+ * output); -ECANCELED, -ETIMEDOUT. Suspends: unless it is an IP address, or, by c-ares, in
+ * /etc/hosts, or its answer is kept. Cancel-safe: yes. Progress: that of the system's call, on
+ * another thread; by c-ares, that of the system's calls.
  */
 BIDE_KEY_SCOPED(addresses);
 BIDE_MUST_AWAIT
@@ -200,8 +201,8 @@ bide_awaiter *bide_resolve_records(bide_resolve_records_operation *operation, bi
 
 /*
  * Looks up the names of an address, as texts of `records`: by the system (getnameinfo) at most one; by
- * c-ares all of the PTR records, without /etc/hosts. Whoever runs the address's zone chooses these
- * names: look up the addresses of a name before you trust it.
+ * c-ares all of the PTR records, without /etc/hosts. The operator of the address's zone chooses
+ * these names: look up the addresses of a name before you trust it.
  * Threads: any. Errors: those of bide_resolve; -EINVAL: it is no IP address. Suspends: as
  * bide_resolve_records. Cancel-safe: yes. Progress: as bide_resolve.
  */
@@ -221,7 +222,7 @@ typedef struct bide_connect_attempt_ {
     int status;
 } bide_connect_attempt_;
 
-/* What begins them. Of the operation. */
+/* The coroutine that begins the attempts. Of the operation. */
 typedef struct bide_connect_pacer_ {
     bide_task task;
     bide_branch branch;
@@ -230,7 +231,7 @@ typedef struct bide_connect_pacer_ {
     bide_with_deadline_operation limited;
 } bide_connect_pacer_;
 
-/* What awaits the look-up of a connection by name. Of the operation. */
+/* The coroutine that awaits the look-up of a connection by name. Of the operation. */
 typedef struct bide_connect_feeder_ {
     bide_task task;
     bide_branch branch;

@@ -38,7 +38,7 @@
 
 BIDE_EXTERN_C_BEGIN
 
-/* What one of the child's standard streams is. */
+/* The kinds of the child's standard streams. */
 typedef enum bide_stream_kind {
     BIDE_STREAM_INHERIT, /* that of the program */
     BIDE_STREAM_NULL,    /* nothing: /dev/null */
@@ -69,7 +69,7 @@ typedef struct bide_process_limit {
 } bide_process_limit;
 
 /*
- * What the child does before it executes the program, in this order. All zero: nothing. A step that
+ * The steps of the child before it executes the program, in this order. All zero: none. A step that
  * fails ends the start with its error, and bide_process.failed_at names it. The steps need a copy of
  * the program's memory map (fork), so such a start costs more, the more memory the program has.
  */
@@ -107,7 +107,7 @@ typedef enum bide_process_step {
     BIDE_PROCESS_AT_PROGRAM,
 } bide_process_step;
 
-/* What a process is to be. `program` at least. All that is pointed to is used at the start only. */
+/* Options of a process; `program` is required. The memory pointed to is used at the start only. */
 typedef struct bide_process_options {
     const char *program;      /* a path; or, without a slash, looked for in PATH */
     char *const *arguments;   /* the first is its name; then NULL. NULL: the program's name alone */
@@ -176,8 +176,8 @@ typedef struct bide_process_wait_operation {
  * has ended, and the next wait ends at once.
  * Threads: the loop's. Errors: -ECHILD (somebody else has taken its status), -ECANCELED, -ETIMEDOUT,
  * -ENOTSUP (no loop), -EOPNOTSUPP (a loop in memory); without pidfds (Linux 5.3) those of
- * bide_signal_listen. Suspends: if it has not ended. Cancel-safe: yes, the process goes on. Progress:
- * that of the system calls.
+ * bide_signal_listen. Suspends: if it has not ended. Cancel-safe: yes, the process continues.
+ * Progress: that of the system calls.
  */
 BIDE_MUST_AWAIT
 bide_awaiter *bide_process_wait(bide_process_wait_operation *operation, bide_process *process);
@@ -240,7 +240,7 @@ typedef struct bide_process_pump_ {
     bide_io_operation send;
 } bide_process_pump_;
 
-/* What awaits the end of the process beside the pumps. Of the talk. */
+/* The coroutine that awaits the end of the process beside the pumps. Of the talk. */
 typedef struct bide_process_watch_ {
     bide_task task;
     bide_branch branch;
@@ -280,7 +280,7 @@ typedef struct bide_process_communicate_operation {
  * `held_open` set. The counts contain all that the process itself has written.
  * Threads: the loop's. Errors: -EMSGSIZE (more came than there is room for: the buffer is full, and
  * the process has not been waited for); otherwise as bide_process_wait and bide_read. Suspends:
- * always. Cancel-safe: yes, by the counts; the process goes on. Progress: that of the process.
+ * always. Cancel-safe: yes, by the counts; the process continues. Progress: that of the process.
  */
 BIDE_KEY_SCOPED(output_count);
 BIDE_MUST_AWAIT

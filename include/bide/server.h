@@ -48,7 +48,7 @@ BIDE_EXTERN_C_BEGIN
 typedef struct bide_server bide_server;
 typedef struct bide_connection bide_connection;
 
-/* What every connection begins with. Its memory is a slot of the server. */
+/* The head of every connection. Its memory is a slot of the server. */
 struct bide_connection {
     bide_task task; /* that of the user's body */
     bide_descriptor socket;
@@ -60,7 +60,7 @@ struct bide_connection {
     bide_branch branch;
 };
 
-/* What a server is to be. */
+/* Options of a server. */
 typedef struct bide_server_options {
     const bide_point *body; /* of the coroutine for each connection (bide_coroutine) */
     size_t size;            /* of the struct whose head is the bide_connection */
@@ -70,14 +70,14 @@ typedef struct bide_server_options {
     void *slots;
     /* ... or, if that is NULL: where each gets its memory when it comes. One thread at a time asks. */
     bide_allocator *allocator;
-    /* So many that were given back are kept for those that come next, until the server has ended. */
+    /* So many freed connections are kept for the next ones, until the server has ended. */
     size_t spare_connections;
 
     /* nanoseconds: how long it pauses when the system has no descriptor or memory. 0: 10 ms */
     uint64_t accept_retry_delay;
 } bide_server_options;
 
-/* What a server has done. */
+/* Counters of a server. */
 typedef struct bide_server_stats {
     uint64_t accepted; /* connections that were served */
     uint64_t refused;  /* that were closed at once, because there was no descriptor */
@@ -135,7 +135,7 @@ int bide_server_init(bide_server *server, const bide_server_options *options);
 /*
  * Accepts and serves, until it is shut down; ends with 0 when all connections have ended and the
  * listener is closed. If the awaiting coroutine is asked to stop, so are all connections, at once.
- * What cannot be waited out, such as a listener that is none, is an error, after which the
+ * A failure that does not pass, such as a listener that is none, is an error, after which the
  * connections are asked to stop as well. A connection's own error ends nothing but the connection.
  *
  * Once. The server must stay until it has ended. If its coroutine is destroyed, or one that awaits
@@ -154,7 +154,7 @@ bide_awaiter *bide_server_run(bide_server *server);
 /*
  * Shuts it down: it accepts no more, closes the listener, and waits for its connections until
  * `deadline`, nanoseconds of bide_now(); 0: not at all, BIDE_FOREVER: until they end by themselves.
- * Then it asks those that are left to stop, and waits for their end. Before the server runs it has
+ * Then it asks the remaining ones to stop, and waits for their end. Before the server runs it has
  * the same effect, then. Again, with another deadline: that counts.
  * Threads: any, while the server stays, but not in a signal handler. Suspends: never. Progress: as
  * bide_stop_request.

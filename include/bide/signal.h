@@ -65,7 +65,7 @@ struct bide_signal_waiter {
 };
 
 /*
- * Begins to listen for signal `number`. A handler of somebody else's stays, and is told of.
+ * Begins to listen for signal `number`. A handler of somebody else's stays, and is reported.
  * Threads: any, but not in a signal handler. Errors: -EINVAL (there is no such signal, it cannot be
  * caught, or it is one that an instruction raises: SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS,
  * SIGABRT), -EBUSY (somebody else handles it), -EAGAIN (no more threads), -ENOMEM. Progress: blocks
@@ -106,7 +106,7 @@ bool bide_signal_try_wait(bide_signal *signal);
 /*
  * Ends listening: waits end with -EPIPE. After the last listener for a signal has ended the process
  * does with it what it did before, unless somebody else has set a handler meanwhile: that one stays,
- * and is told of. One that never began, because bide_signal_listen failed, is not ended.
+ * and is reported. One that never began, because bide_signal_listen failed, is not ended.
  * Threads: any, but not in a signal handler. Errors: -EBUSY (somebody else handles the signal by
  * now); it has ended all the same. Progress: blocks for a moment, and while a coroutine runs that a
  * signal has woken inline.

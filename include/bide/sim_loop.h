@@ -20,10 +20,10 @@
  * Time is virtual: it begins at one second, and jumps to the next timer when nothing is ready. If a
  * timer is drawn to come first although something is ready, what is ready is late, as on a busy
  * machine: by no more than `max_late` together, until as many turns have passed as coroutines were
- * ready. So a test with time-outs of a second is not cut short by it. Time also jumps, by any length,
- * after 500,000 turns without a jump, for a coroutine that only yields may wait for it. A turn in
- * which a coroutine spends its whole budget counts for 50,000. A coroutine reads the time by
- * bide_now(bide_this_context()), see sleep.h; code without a context by bide_test_now(). The loop makes
+ * ready. So a time-out of a second in a test does not expect it. Time also jumps, by any
+ * length, after 500,000 turns without a jump, for a coroutine that only yields may wait for it. A
+ * turn in which a coroutine spends its whole budget counts for 50,000. A coroutine reads the time
+ * by bide_now(bide_this_context()), see sleep.h; code without a context by bide_test_now(). The loop makes
  * blocking calls (blocking.h) itself, on its thread, at a drawn time.
  *
  * A test loop and everything on it belong to one thread: waking one of its coroutines on another
@@ -60,7 +60,7 @@ enum { BIDE_SIM_FAULTS_MAX = 128 }; /* names; one more is misuse */
 /* A blocking call that the loop makes. The loop's, allocated. */
 typedef struct bide_sim_call_ bide_sim_call_;
 
-/* What is noted of a run, or gives it its draws; of an exploration. */
+/* The record of a run, or the source of its draws; of an exploration. */
 typedef struct bide_sim_record_ bide_sim_record_;
 
 typedef struct bide_sim_loop {
@@ -72,7 +72,7 @@ typedef struct bide_sim_loop {
     uint64_t max_turns;   /* more than these are a livelock; the user may write it. 1,000,000 */
     uint64_t max_late;    /* by how much one may be late; the user may write it. BIDE_SIM_LATE */
 
-    /* What was asked for by bide_maybe, in the order of the first time. */
+    /* The faults asked for by bide_maybe, in the order of the first time. */
     bide_sim_fault faults[BIDE_SIM_FAULTS_MAX];
     size_t faults_count;
 
@@ -156,7 +156,7 @@ void bide_sim_loop_destroy_checked_(bide_sim_loop *loop, const char *what, const
                                     const char *file, unsigned line);
 
 /*
- * Its memory is about to go. Does nothing but to free calls; where BIDE_DEBUG is 1 it tells of
+ * Its memory is about to be freed. Does nothing but free calls; where BIDE_DEBUG is 1 it reports
  * misuse if something is left (bide_sim_loop_is_empty).
  * Threads: the loop's.
  */
@@ -261,16 +261,16 @@ typedef enum bide_sim_strategy {
     BIDE_SIM_PCT,
 } bide_sim_strategy;
 
-/* What came of an exploration. */
+/* The result of an exploration. */
 typedef struct bide_sim_result {
     bide_sim_failure failure;
     uint64_t seed;    /* of the run that failed */
     int status;       /* of the body, or the number of the signal, or that of the exit */
-    uint64_t runs;    /* with seeds of their own, below that of the one that failed */
+    uint64_t runs;    /* with seeds of their own, below that of the failing run */
     uint64_t retries; /* runs to make the failing one simpler */
     size_t draws;     /* of the failing one that are not 0, and of the simpler one */
     size_t draws_left;
-    size_t preemptions; /* of these: another runs in place of the one that would go on */
+    size_t preemptions; /* of these: another runs in place of the one that would continue */
     size_t preemptions_left;
     bide_sim_fault faults[BIDE_SIM_FAULTS_MAX]; /* of all runs that passed */
     size_t faults_count;
@@ -282,7 +282,7 @@ enum { BIDE_SIM_JOBS_MAX = 64 };
 /* As many jobs as there are processors that the process may use. */
 #define BIDE_SIM_ALL_PROCESSORS UINT_MAX
 
-/* What is left 0 or NULL is as said. */
+/* The comment of a member says what 0 or NULL means. */
 typedef struct bide_sim_options {
     void *argument;            /* for the body */
     uint64_t first_seed;       /* 0: 1 */
@@ -316,7 +316,7 @@ typedef struct bide_sim_options {
  *     BIDE_TEST_DRAWS=turn.12:1,own.4:2   ... with these draws, and 0 for all others
  *
  * Lines of `corpus`, a file, are run before the seeds, each in a process of its own: "31500", or
- * "31500 own.4:1", which is run without the draws and with them. What fails is added to it.
+ * "31500 own.4:1", which is run without the draws and with them. A failing run is added to it.
  *
  * With several `jobs` (or BIDE_TEST_JOBS=n, or =all, in the environment) as many processes run seeds.
  * The seed that is reported is the lowest that fails, and so the report is that of one job, unless runs

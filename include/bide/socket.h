@@ -70,8 +70,9 @@ bide_awaiter *bide_socket_pair(bide_io_operation *operation, bide_descriptor *on
 /*
  * Waits for a connection to `listener` and puts it into *accepted, which was closed or was nothing;
  * and the other end's address into *peer, unless that is NULL. The new descriptor belongs to no loop
- * yet. If no descriptor is to be had (-EMFILE, -ENFILE) the connection goes on waiting. A listener in
- * blocking mode may be put into nonblocking mode, also for other processes that share it.
+ * yet. If no descriptor is available (-EMFILE, -ENFILE) the connection stays in the queue. A
+ * listener in blocking mode may be put into nonblocking mode, also for other processes that share
+ * it.
  * Threads: the loop's. Errors: those of accept(2); -EPIPE (closed meanwhile), -ECANCELED,
  * -ETIMEDOUT. Suspends: if no connection waits. Cancel-safe: yes: it accepts a connection or none; if
  * none, other waiting accepts of the socket get the next ones.
@@ -108,7 +109,7 @@ bide_awaiter *bide_recv(bide_io_operation *operation, bide_descriptor *socket, v
 
 /*
  * Sends all of `size` bytes of `data`, which stay until it has ended. Of a datagram socket that is
- * connected: one datagram. To send to an end that is gone is -EPIPE, and no signal.
+ * connected: one datagram. Sending to an end that is gone ends with -EPIPE, and raises no signal.
  * Threads: the loop's. Errors: those of send(2); -EPIPE (also: closed meanwhile), -ECANCELED,
  * -ETIMEDOUT. Suspends: if they do not fit into the socket's buffer; always on an io_uring.
  * Cancel-safe: yes, `count` says how many bytes were sent. Progress: that of the system calls.
@@ -236,7 +237,7 @@ bide_awaiter *bide_send_zero_copy(bide_io_operation *operation, bide_descriptor 
                                   const void *data, size_t size);
 
 /*
- * Has the kernel copied the bytes of a bide_send_zero_copy that has ended, or some of them?
+ * Whether the kernel has copied the bytes of a bide_send_zero_copy that has ended, or some of them.
  * Threads: the loop's. Progress: wait-free.
  */
 BIDE_INLINE bool bide_was_copied(const bide_io_operation *operation)
@@ -268,7 +269,7 @@ int bide_peer_address(const bide_descriptor *socket, bide_address *address);
  */
 int bide_set_no_delay(bide_descriptor *socket, bool at_once);
 
-/* What a socket may be told, and asked: each a number, or 0 and 1. */
+/* Options of a socket, to set and get: each a number, or 0 and 1. */
 typedef enum bide_option {
     BIDE_OPTION_NO_DELAY,      /* TCP_NODELAY */
     BIDE_OPTION_KEEP_ALIVE,    /* SO_KEEPALIVE */
@@ -294,9 +295,10 @@ typedef enum bide_option {
     BIDE_OPTION_RECV_HOP_LIMIT, /* IP_RECVTTL, IPV6_RECVHOPLIMIT: and with their hop limit */
     BIDE_OPTION_MULTICAST_HOPS, /* IP_MULTICAST_TTL, IPV6_MULTICAST_HOPS: 1 at first */
     BIDE_OPTION_MULTICAST_LOOP, /* IP_MULTICAST_LOOP, IPV6_MULTICAST_LOOP: this host gets it, too */
-    BIDE_OPTION_MULTICAST_INTERFACE, /* IP_MULTICAST_IF, IPV6_MULTICAST_IF: the index of the one that
-                                        it is sent by; 0: the system's choice. Of version 4 it cannot
-                                        be asked (-EOPNOTSUPP) */
+    BIDE_OPTION_MULTICAST_INTERFACE, /* IP_MULTICAST_IF, IPV6_MULTICAST_IF: the index of
+                                        the sending interface; 0: the system's
+                                        choice. Of version 4 it cannot be asked
+                                        (-EOPNOTSUPP) */
     BIDE_OPTION_SEGMENT_SIZE, /* UDP_SEGMENT: a send is cut into datagrams of that size; 0: it is one */
     BIDE_OPTION_RECV_SEGMENTS, /* UDP_GRO: a receive may get several datagrams of one size, which is in
                                   bide_packet_info */

@@ -45,8 +45,8 @@ typedef struct bide_splice_operation {
 
 /*
  * Moves up to `max` bytes, 1 or more, as soon as there are some and there is room. A count of 0 is
- * the end of `from`. It stands in no line: nobody else reads from `from`, or writes to `to`, while it
- * waits. To move bytes to an end that is gone is -EPIPE, and no signal.
+ * the end of `from`. It waits in no line: nobody else reads from `from`, or writes to `to`, while
+ * it waits. Moving bytes to an end that is gone ends with -EPIPE, and raises no signal.
  * Threads: the loop's. Errors: those of splice(2): -EINVAL (none of them is a pipe; or one cannot be
  * spliced), -EPIPE (also: closed meanwhile); -EBADF (closed before), -EOPNOTSUPP (a file),
  * -ECANCELED, -ETIMEDOUT, -ENOTSUP (no loop). Suspends: if one of them is not ready. Cancel-safe: yes,
@@ -76,7 +76,7 @@ typedef struct bide_between {
     bide_descriptor input;  /* of its pipe: what is held is read here */
     bide_descriptor output; /* and was written here */
     uint64_t count;         /* of bytes that `to` has got, ever */
-    size_t held;            /* of those that were taken from `from`, and are in the pipe */
+    size_t held;            /* of bytes that were taken from `from`, and are in the pipe */
     int status;
     bool is_filling;
     bool is_draining;
@@ -92,8 +92,8 @@ int bide_copy_between_init(bide_between *copy, bide_descriptor *from, bide_descr
 
 /*
  * Moves all bytes that come, until the end of `from`. When it is cancelled, or fails, `count` is what
- * `to` has got and `held` what is in the pipe: nothing is lost. It may be awaited again, and goes on
- * with that; or what is held is read from copy->input. Otherwise as bide_splice.
+ * `to` has got and `held` what is in the pipe: nothing is lost. It may be awaited again, and
+ * continues with that; or what is held is read from copy->input. Otherwise as bide_splice.
  * Threads: the loop's. Errors: as bide_splice. Suspends: if one of them is not ready. Cancel-safe:
  * yes, by `count` and `held`. Progress: that of the system calls.
  */

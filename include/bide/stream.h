@@ -86,7 +86,7 @@ typedef struct bide_stream_operation {
     const bide_stream_table *table; /* of the stream that it moves bytes of; NULL: it moves none */
 } bide_stream_operation;
 
-/* What a kind of stream does. Each fills `operation`, and returns what to await. */
+/* The operations of a kind of stream. Each fills `operation`, and returns what to await. */
 struct bide_stream_table {
     const char *name;
 
@@ -184,7 +184,7 @@ BIDE_INLINE bide_awaiter *bide_stream_shutdown_output(bide_stream_operation *ope
 
 /*
  * Sends small pieces at once (TCP_NODELAY), if the stream is over a TCP socket. HTTP clients, WebSocket
- * clients and TLS clients call this for the stream that they are made over.
+ * clients and TLS clients call this for the stream below them.
  * Threads: the stream's. Progress: that of a system call.
  */
 BIDE_INLINE void bide_stream_set_no_delay(bide_stream stream)
@@ -210,12 +210,12 @@ BIDE_INLINE size_t bide_stream_value_(const bide_stream_operation *operation)
 
 /* The bounds of one read or write. All zero: none. */
 typedef struct bide_stream_bounds {
-    size_t min;        /* a read goes on until so many bytes have come, or the end; 0: as 1 */
+    size_t min;        /* a read continues until so many bytes have come, or the end; 0: as 1 */
     uint64_t deadline; /* -ETIMEDOUT from this time of bide_now() on; 0: never */
     uint64_t pause;    /* nanoseconds: -ETIMEDOUT if nothing moves for so long; 0: no limit */
     uint64_t *budget;  /* how many bytes may move, in all operations that share it, on one thread at
-                        * a time; lowered by those that have, and until an operation has ended, by
-                        * those that it may still move; NULL: any number */
+                        * a time; lowered by bytes that have, and until an operation has ended, by
+                        * bytes that it may still move; NULL: any number */
 } bide_stream_bounds;
 
 /* One read or write within bounds. The caller's memory until it has ended. */
@@ -254,10 +254,10 @@ bide_awaiter *bide_stream_read_within(bide_stream_within_operation *operation, b
 
 /*
  * Writes all of `size` bytes within `bounds`, of which `min` has no meaning. More than the budget is
- * refused, and nothing is written. All of them are out of the budget from the start, and those that were
- * not written go back when it has ended. With a limit of pauses it goes in pieces of 16 KB, each of which
- * has to be taken in that time. Awaited in an async function without its struct, it gives the count, or
- * its error.
+ * refused, and nothing is written. All of them are out of the budget from the start, and bytes that
+ * were not written go back when it has ended. With a limit of pauses it goes in pieces of 16 KB,
+ * each of which has to be taken in that time. Awaited in an async function without its struct, it
+ * gives the count, or its error.
  * Threads: the stream's. Errors: those of the stream; -ETIMEDOUT, -EMSGSIZE (more than the budget),
  * -ENOTSUP (a time, and the scheduler has no timers). Suspends: if the stream's write does.
  * Cancel-safe: yes, by `count`. Progress: that of the stream.
@@ -268,7 +268,7 @@ bide_awaiter *bide_stream_write_within(bide_stream_within_operation *operation, 
                                        const bide_stream_bounds *bounds);
 
 /*
- * Closes a stream, and what it is over. What waits on it ends with -EPIPE.
+ * Closes a stream, and what it is over. Operations that wait on it end with -EPIPE.
  * Threads: the stream's. Errors: those of the stream; -EBADF (a stream of zeros). Progress: that of
  * the stream.
  */
@@ -395,7 +395,7 @@ bide_awaiter *bide_reader_read_until(bide_reader_operation *operation, bide_read
 
 /*
  * Reads a line; `data` and `count` say where it is in the reader's buffer, until the reader's next
- * operation, without its end, which is "\n" or "\r\n". What stands between the last end of a line
+ * operation, without its end, which is "\n" or "\r\n". Text between the last end of a line
  * and the end of the stream is a line too, unless it is empty.
  * Threads: the stream's. Errors: -EMSGSIZE (with its end it does not fit into the buffer),
  * -EPIPE (there is none). Suspends: if it is not buffered. Cancel-safe: yes, nothing was read.
@@ -474,7 +474,7 @@ typedef struct bide_writer_operation {
     size_t count; /* of bytes that were taken */
     struct iovec only;
     int status;
-    bool is_flush; /* goes on until all has been sent */
+    bool is_flush; /* continues until all has been sent */
     bool is_end;   /* and then comes the output's end */
 } bide_writer_operation;
 
@@ -549,9 +549,9 @@ typedef struct bide_copy_operation {
 
 /*
  * Copies from a reader to a writer, until the end or `max` bytes (UINT64_MAX: until the end), by
- * way of the reader's buffer. What the writer has buffered goes first, and when it has ended all
- * has been sent. `count` says how many bytes of the reader's were sent, whatever it ended with; the
- * others are still in the reader. It ends with 0 at the end too.
+ * way of the reader's buffer. Bytes that the writer has buffered go first, and when it has ended
+ * all has been sent. `count` says how many bytes of the reader's were sent, whatever it ended with;
+ * the others are still in the reader. It ends with 0 at the end too.
  * Threads: the stream's. Errors: those of both streams. Suspends: if there is nothing to read, or
  * the other side is slow. Cancel-safe: yes, by `count`. Progress: that of the streams.
  */

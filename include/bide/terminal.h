@@ -46,7 +46,7 @@ int bide_standard_output(bide_descriptor *descriptor);
 int bide_standard_error(bide_descriptor *descriptor);
 
 /*
- * Is it a terminal?
+ * Whether it is a terminal.
  * Threads: the loop's. Progress: that of the system call.
  */
 bool bide_is_terminal(const bide_descriptor *descriptor);
@@ -85,7 +85,7 @@ int bide_terminal_set_size(const bide_descriptor *descriptor, const bide_termina
 int bide_pseudo_terminal_open(bide_descriptor *control, bide_descriptor *terminal,
                               const bide_terminal_size *size);
 
-/* What a raw terminal goes on doing. */
+/* The functions that a raw terminal keeps. */
 enum {
     BIDE_TERMINAL_SIGNALS = 1, /* its keys for them raise signals: SIGINT, SIGQUIT, SIGTSTP */
     BIDE_TERMINAL_OUTPUT = 2 /* what is written is made fit for it: a new line begins at its left */
@@ -98,10 +98,10 @@ typedef struct bide_terminal {
 
 /*
  * Makes a terminal raw: it hands over each byte as it comes, unchanged, and echoes nothing. `keep`:
- * what it goes on doing, or 0. The descriptor may be closed afterwards. It is made as it was by
- * bide_terminal_stop_raw, or when the process exits (exit(3), a return from main). Not when it is ended
- * by a signal, or stopped by one: who wants that listens for the signal (signal.h), and ends it. Of
- * several on one terminal the last one ends first.
+ * the functions that it keeps, or 0. The descriptor may be closed afterwards. It is made as it was
+ * by bide_terminal_stop_raw, or when the process exits (exit(3), a return from main). Not when it
+ * is ended by a signal, or stopped by one: who wants that listens for the signal (signal.h), and
+ * ends it. Of several on one terminal the last one ends first.
  * Threads: any. Errors: -ENOTTY (it is no terminal), -EBADF (it is closed), -EOPNOTSUPP (of a loop in
  * memory), -EMFILE, -ENOMEM, those of tcsetattr(3); it is as it was then. Progress: blocks for a
  * moment, for the lock of all such terminals.

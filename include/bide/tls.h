@@ -40,15 +40,16 @@ typedef struct bide_tls_config bide_tls_config;
 
 /* A certificate with its key, in PEM: from files or, where those are NULL, from memory. */
 typedef struct bide_tls_certificate {
-    const char *chain_file; /* its own certificate first, then those that lead to an authority */
-    const char *key_file;   /* not encrypted; NULL: it stands in chain_file as well */
+    const char *chain_file; /* its own certificate first, then the chain to an authority */
+    const char *key_file;   /* not encrypted; NULL: it is in chain_file as well */
     const void *chain;
     size_t chain_size;
     const void *key;
     size_t key_size;
 
     /* Of a server: the status of the certificate, a response of its authority by OCSP in DER, for clients that ask for
-     * it ("stapling"). NULL: none. It is not sent when its time is over: then a new config is to be made. */
+     * it ("stapling"). NULL: none. It is not sent after its time has passed: then a new config is
+     * to be made. */
     const char *ocsp_file;
     const void *ocsp;
     size_t ocsp_size;
@@ -75,10 +76,10 @@ typedef enum bide_tls_min_version {
     BIDE_TLS_MIN_1_3,
 } bide_tls_min_version;
 
-/* What a config is to be. All zero is a good beginning for a client. It is copied. */
+/* Options of a config. All zero is a good start for a client. They are copied. */
 typedef struct bide_tls_options {
-    /* What it proves itself by. A server has at least one, and takes the one that has the name that
-     * the client asks for; the first, if none has. A client has one at most. */
+    /* The certificates that it proves itself by. A server has at least one, and takes the one
+     * with the name that the client asks for; the first, if none has. A client has one at most. */
     const bide_tls_certificate *certificates;
     size_t certificate_count;
 
@@ -163,7 +164,7 @@ struct bide_tls {
     bide_stream below;
     char *name;                 /* that a client has asked for */
     const char *reason;         /* what has gone wrong */
-    int failure;                /* after which nothing goes on: a negative errno; or 0 */
+    int failure;                /* after which nothing continues: a negative errno; or 0 */
     bide_atomic(uint32_t) lock; /* of all that reading and writing have in common */
     uint8_t roles;              /* who is at work */
     bool is_closing;
@@ -247,7 +248,7 @@ bide_awaiter *bide_tls_accept(bide_tls_handshake *handshake, bide_tls *tls, bide
 
 /*
  * A stream over it, once its handshake has ended with 0.
- * What a write that was cancelled has counted was encrypted, and goes out before anything else does.
+ * Bytes that a cancelled write has counted are encrypted, and are sent before anything else.
  * The end of its output is close_notify.
  * Threads: any. Progress: wait-free.
  */
@@ -262,7 +263,7 @@ bide_stream bide_tls_stream(bide_tls *tls);
 int bide_tls_close(bide_tls *tls);
 
 /*
- * What the last error was, in words that stay: "" if there was none. Of verifying, what is wrong with
+ * The last error in words, as a static text: "" if there was none. Of verifying, what is wrong with
  * the certificate; of an alert, which. It may be asked after bide_tls_close as well.
  * Threads: the stream's. Progress: wait-free.
  */
@@ -304,8 +305,8 @@ const char *bide_tls_version(const bide_tls *tls);
 bool bide_tls_was_resumed(const bide_tls *tls);
 
 /*
- * Who the other side has proved to be: its certificate's subject, "CN=..., O=...", as RFC 2253 has it,
- * into `text` of `size` bytes, cut off if it is longer. False, and "": it has sent none.
+ * The proved identity of the other side: its certificate's subject, "CN=..., O=...", as RFC 2253
+ * has it, into `text` of `size` bytes, cut off if it is longer. False, and "": it has sent none.
  * Threads: the stream's. Progress: blocks for a moment at most.
  */
 bool bide_tls_peer(const bide_tls *tls, char *text, size_t size);

@@ -14,18 +14,18 @@
  *     ...
  *     bide_tree_watcher_destroy(tree);
  *
- * The first events are of all that is there, BIDE_TREE_FOUND. Who applies the events in their order to
- * an empty set of paths has the tree: a directory comes before what is in it, a path that is created or
- * moved to was free, one that is removed or moved from was there. To remove or to move a directory is one
- * event for all that is in it. When the disk has come to rest and its last change is told, the set is
- * what is on the disk.
+ * The first events are of all that is there, BIDE_TREE_FOUND. Applying the events in their order to
+ * an empty set of paths gives the tree: a directory comes before what is in it, a path that is
+ * created or moved to was free, one that is removed or moved from was there. Removing or moving a
+ * directory is one event for all that is in it. When the disk has come to rest and its last change
+ * was reported, the set equals the disk.
  *
  * That holds through all races: a directory is watched before it is read, so nothing that is made in it
  * meanwhile is lost; and when the kernel has dropped events (fs.inotify.max_queued_events), the tree is
  * read anew, and the differences are the events. So an overflow is no event, and costs a walk over the
- * tree. Changes that follow each other closely may be told as one: a file that is made and removed before
- * the watcher has looked is not told at all, and a move that was not seen as a whole is a removal and
- * a creation. So is one that makes a path longer than PATH_MAX.
+ * tree. Changes that follow each other closely may be reported as one: a file that is made and
+ * removed before the watcher has looked is not reported at all, and a move that was not seen as a
+ * whole is a removal and a creation. So is one that makes a path longer than PATH_MAX.
  *
  * A watcher keeps a record of each entry, some 200 bytes, and one watch of the kernel for each directory
  * (fs.inotify.max_user_watches). Symbolic links are entries, and are not followed. A directory that may
@@ -42,7 +42,7 @@
 
 BIDE_EXTERN_C_BEGIN
 
-/* What has happened to an entry. */
+/* The change of an entry. */
 typedef enum bide_tree_change {
     BIDE_TREE_FOUND,    /* it was there when the tree was first read */
     BIDE_TREE_CREATED,  /* it is new */
@@ -105,16 +105,16 @@ void bide_tree_watcher_get_stats(const bide_tree_watcher *tree, bide_tree_watche
 /*
  * Waits for the next event. One wait at a time for a watcher.
  *
- * After an error the next wait goes on; if that could not watch or read a directory, it reads the whole
- * tree again, and the events are the differences. After -ENOMEM it is to be destroyed.
+ * After an error the next wait continues; if that could not watch or read a directory, it reads the
+ * whole tree again, and the events are the differences. After -ENOMEM it is to be destroyed.
  * Threads: the loop's. Errors: -ENOSPC (as many watches as a user may have: raise
  * fs.inotify.max_user_watches), -EOVERFLOW (the tree has more than max_entries), -ENAMETOOLONG (a path
  * in it is longer than PATH_MAX), -EMFILE, -ENFILE, -EIO (a directory cannot be read), -ENOMEM, -EPIPE
- * (the root is gone, which was told), those of bide_blocking_run, -EOPNOTSUPP (a loop in memory),
- * -ECANCELED, -ETIMEDOUT, -ENOTSUP (no loop). Suspends: if nothing has happened; always to read
- * directories on other threads, and then its coroutine cannot be destroyed meanwhile. Cancel-safe:
- * yes, no event is lost, also if its coroutine is destroyed. Progress: that of the system calls; linear in
- * the entries of the directories that are read.
+ * (the root is gone, which was reported), those of bide_blocking_run, -EOPNOTSUPP (a loop in
+ * memory), -ECANCELED, -ETIMEDOUT, -ENOTSUP (no loop). Suspends: if nothing has happened; always to
+ * read directories on other threads, and then its coroutine cannot be destroyed meanwhile.
+ * Cancel-safe: yes, no event is lost, also if its coroutine is destroyed. Progress: that of the
+ * system calls; linear in the entries of the directories that are read.
  */
 BIDE_KEY_SCOPED(path);
 BIDE_MUST_AWAIT

@@ -87,7 +87,7 @@ int bide_websocket_check_answer(int status, const bide_websocket_headers *header
                                 const char key[BIDE_WEBSOCKET_KEY + 1], const char *protocols);
 
 /*
- * Is the token in a header's list of tokens, whatever its case?
+ * Whether the token is in a header's list of tokens, whatever its case.
  * Threads: any. Progress: wait-free.
  */
 bool bide_websocket_has_token(bide_websocket_value list, const char *token);
@@ -137,7 +137,7 @@ enum {
 
 struct bide_websocket_deflate;
 
-/* What a websocket is to be. */
+/* Options of a websocket. */
 typedef struct bide_websocket_options {
     bide_websocket_role role;
 
@@ -150,7 +150,7 @@ typedef struct bide_websocket_options {
     /* Compression, which the handshake of bide/http_websocket.h agrees on. NULL: none. */
     struct bide_websocket_deflate *deflate;
 
-    /* What the other side has sent behind its handshake. It is copied, and may lie in `read_buffer`. */
+    /* Bytes from behind the peer's handshake. They are copied, and may be in `read_buffer`. */
     const void *initial;
     size_t initial_size;
 
@@ -211,7 +211,7 @@ typedef struct bide_websocket {
     uint8_t kind;
     bool is_in_message;
     bool is_whole;          /* it has come to its end, in the memory of one who was not told */
-    bool is_first;          /* nothing of it has been told of */
+    bool is_first;          /* nothing of it has been reported */
     bool was_not_reported;  /* the piece that is lent was lent to one who was destroyed */
     bool is_provided_first; /* it is its message's first, or last */
     bool is_provided_last;
@@ -228,9 +228,9 @@ typedef struct bide_websocket {
     bool is_receiving;
     bide_event news; /* a receive has ended */
 
-    /* of those who send */
+    /* of senders */
     bide_mutex message_turn;
-    bide_mutex frame_turn; /* who has it uses the writer */
+    bide_mutex frame_turn; /* its holder uses the writer */
     bide_websocket_control_ pong, close;
     uint8_t keys[64]; /* random */
     uint8_t unused_keys;
@@ -291,8 +291,8 @@ typedef struct bide_websocket_recv_operation {
 
 /*
  * Receives a message of at most `size` bytes into `data`, in whole: `kind` and `count` say what it
- * is. If the wait is cancelled, or the coroutine destroyed, what has come of the message stays in
- * `data`: the next receive is given the same memory and goes on behind it.
+ * is. If the wait is cancelled, or the coroutine destroyed, the received part of the message stays
+ * in `data`: the next receive is given the same memory and continues behind it.
  * Threads: the websocket's, one receive at a time. Errors: -EPIPE (closed), -ENODATA, -EPROTO,
  * -EILSEQ, -EMSGSIZE, -EHOSTDOWN (see above), those of the stream. Suspends: if it is not buffered.
  * Cancel-safe: yes, with the same memory. Progress: that of the stream.
@@ -303,7 +303,7 @@ bide_awaiter *bide_websocket_recv(bide_websocket_recv_operation *operation,
                                   bide_websocket *websocket, void *data, size_t size);
 
 /*
- * Receives what there is of a message, for those that are too large for anybody's memory. `data`
+ * Receives the available part of a message, for messages that are too large for memory. `data`
  * and `count` say where it is, until the next receive: in the websocket's buffer, where the caller
  * may also write. `is_first` and `is_last` say which piece of its message it is; only a last one
  * can be empty. A piece of text may end within a character.
@@ -430,7 +430,7 @@ typedef struct bide_websocket_close_operation {
  * ended.
  * Threads: the websocket's. Errors: -EINVAL (none of those codes, or the reason), those of
  * bide_websocket_recv but -EPIPE, those of the stream. Suspends: if the other side has not
- * closed. Cancel-safe: no, it stays in closing; again, it goes on waiting. Progress: that of the
+ * closed. Cancel-safe: no, it stays in closing; again, it continues to wait. Progress: that of the
  * stream.
  */
 BIDE_MUST_AWAIT

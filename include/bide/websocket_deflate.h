@@ -36,7 +36,7 @@ BIDE_EXTERN_C_BEGIN
 
 struct bide_websocket_codec_;
 
-/* What is wanted. What is 0 or NULL is as it says. Windows are powers of 2: 9 to 15. */
+/* Options. The comment of a member says what 0 or NULL means. Windows are powers of 2: 9 to 15. */
 typedef struct bide_websocket_deflate_options {
     int level;           /* 1, the fastest, to 9, the smallest. 0: 4 */
     int window_bits;     /* of what is sent. 0: 15 */
@@ -60,7 +60,7 @@ typedef struct bide_websocket_deflate {
     bide_websocket_deflate_options options;
     bide_websocket *websocket;
     struct bide_websocket_codec_ *codec;
-    bide_mutex turn; /* of those who compress */
+    bide_mutex turn; /* of senders that compress */
     size_t kept;     /* bytes of the message at hand, in the receiver's memory */
     uint8_t text_left, text_low, text_high; /* utf8.c */
     bool is_spoilt; /* a compressed message was not sent: no more are compressed */

@@ -50,7 +50,7 @@ void bide_http2_client_charge_frames_(bide_http2_client *client, const unsigned 
 /* The connection has failed: requests end, and after what is to be sent it ends. */
 void bide_http2_client_fail_(bide_http2_client *client, int error);
 
-/* Takes no more requests. Those that wait for a stream end with -ECONNREFUSED. */
+/* Takes no more requests. Requests that wait for a stream end with -ECONNREFUSED. */
 void bide_http2_client_go_away_(bide_http2_client *client);
 
 /* Submits the requests that wait, as long as there are streams for them. */
@@ -62,7 +62,7 @@ void bide_http2_request_end_(bide_http2_request *request, int error);
 /* Detaches an active request from nghttp2, resets its stream, and ends it. */
 void bide_http2_request_abort_(bide_http2_request *request, uint32_t code, int error);
 
-/* What came: a field of a head or of trailers, the end of these, and a part of the body. */
+/* The input: a field of a head or of trailers, the end of these, and a part of the body. */
 void bide_http2_request_start_head_(bide_http2_request *request);
 void bide_http2_request_take_field_(bide_http2_request *request, bide_slice name, bide_slice value);
 void bide_http2_request_end_head_(bide_http2_request *request, bool has_ended);

@@ -11,7 +11,7 @@
  *    of bodies in both directions, refill it. The fields of one head are counted too, whether they are
  *    kept or not: small frames can refer to large fields many times.
  * 4. After a GOAWAY the server has not processed requests above its last stream. nghttp2 closes those with
- *    REFUSED_STREAM; those that it has not sent are ended here. They end with `refusal`: -EPROTONOSUPPORT after a
+ *    REFUSED_STREAM; requests that it has not sent are ended here. They end with `refusal`: -EPROTONOSUPPORT after a
  *    GOAWAY with HTTP_1_1_REQUIRED, otherwise -ECONNREFUSED. Requests up to the last stream may have been processed.
  */
 #include "client.h"

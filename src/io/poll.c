@@ -206,7 +206,7 @@ typedef enum poll_use {
     POLL_IS_WAITED_FOR
 } poll_use;
 
-/* What the operations on a descriptor do, and in *events what they wait for. */
+/* The use of a descriptor by its operations, and in *events the events that they wait for. */
 static poll_use poll_use_of(const bide_descriptor *descriptor, short *events)
 {
     poll_use use = POLL_UNUSED;

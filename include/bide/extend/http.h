@@ -26,9 +26,9 @@
 
 BIDE_EXTERN_C_BEGIN
 
-/* What carries them: the user's struct begins with one. */
+/* The carrier of exchanges: the user's struct begins with one. */
 struct bide_http_protocol {
-    /* What a connection begins with that is the carrier's; size 0: none is looked for. */
+    /* The first bytes of a connection that is the carrier's; size 0: none is looked for. */
     bide_slice preface;
 
     /* Has a connection until it ends. Its reader has the preface, and what came behind. */
@@ -123,7 +123,7 @@ bide_awaiter *bide_http_transport_serve(bide_http_connection *connection, bide_h
                                       bide_stream stream, void *memory, bool is_other_protocol);
 
 /*
- * May these bytes stand in the value of a field?
+ * Whether these bytes are allowed in the value of a field.
  * Threads: any. Progress: wait-free.
  */
 bool bide_http_transport_is_value(bide_slice text);

@@ -31,8 +31,8 @@
 BIDE_EXTERN_C_BEGIN
 
 /*
- * What one waiter remembers, for one place where it waits. Its own, all zeros to begin with; one
- * thread at a time.
+ * The memory of one waiter, for one place where it waits. It belongs to the waiter, and is all
+ * zeros at first. One thread at a time.
  */
 typedef struct bide_adaptive_spin {
     uint8_t vain; /* how often in a row it was in vain, up to 6 */
@@ -42,8 +42,8 @@ typedef struct bide_adaptive_spin {
 /*
  * True if `condition`, an expression that may be evaluated twice, is true, at once or after a spin;
  * the second look is taken only after a spin. `condition` is one that does not suspend:
- * _last_published, _is_published, _is_set and the like. To wait is right afterwards, whatever is
- * returned. What it gives: bench/RESULTS.md, "ring".
+ * _last_published, _is_published, _is_set and the like. Waiting is right afterwards, whatever is
+ * returned. Its effect is in bench/RESULTS.md, "ring".
  * Threads: the waiter's. Suspends: never. Progress: blocks for a microsecond.
  */
 #define bide_spin_until(spin, condition) \

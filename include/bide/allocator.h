@@ -23,7 +23,7 @@
 
 BIDE_EXTERN_C_BEGIN
 
-/* What all that is allocated is aligned to. */
+/* The alignment of every allocation. */
 #define BIDE_ALLOCATOR_ALIGN 16
 
 typedef struct bide_allocator bide_allocator;
@@ -60,9 +60,9 @@ BIDE_INLINE void bide_arena_reset(bide_arena *arena)
 }
 
 /*
- * Pieces of one size. What was given back last is given out first. One thread at a time; constant
- * time. Coroutines that await each other in frames of about one size give back the frame that the
- * next one takes.
+ * Pieces of one size. The piece that was given back last is handed out first. One thread at a time;
+ * constant time. Coroutines that await each other in frames of about one size give back the frame
+ * that the next one takes.
  */
 typedef struct bide_pool {
     bide_allocator allocator;
@@ -87,7 +87,7 @@ extern bide_allocator bide_heap;
 
 /*
  * A block with a larger alignment is asked for with as many bytes more, and marked by the highest bit
- * of its recorded size. How far it begins behind the memory stands in the word before it.
+ * of its recorded size. The word before it has its distance from the start of the memory.
  */
 #define BIDE_MARKED_SIZE_ (~(SIZE_MAX >> 1))
 

@@ -38,7 +38,7 @@
 #define BIDE_ASYNC_H
 
 /*
- * What an await takes:
+ * An await takes:
  * - a call of an async function. The value is the function's result;
  * - a call of a function that makes an awaiter. Without its first argument, the waiter, as in
  *   `await bide_event_wait(&event)`, the waiter is a member of the frame, for as long as the marks of
@@ -50,7 +50,7 @@
  * - select_any(&which, ...) of such operations, as bide_select_any. The value is the status, and
  *   `which` becomes the index of the winner;
  * - async_select, a statement with the operations of select_any, and a statement for each of them;
- * - select_in_order(&which, ...), the same as bide_select_any_in_order: the first that can be had;
+ * - select_in_order(&which, ...), the same as bide_select_any_in_order: the first that is ready;
  * - any expression of type bide_awaiter *. The value is the status.
  *
  * `try await` ends the function if what is awaited ends with a negative status: its deferred statements
@@ -194,8 +194,8 @@ struct __bide_async_clang; /* which warns without compiling */
 #endif
 #endif
 
-/* What an await of an operation gives where that did not fail, by the type of its waiter: a member, or
- * what a function of the waiter returns. */
+/* The value of an await of an operation that did not fail, by the type of its waiter: a member, or
+ * the result of a function of the waiter. */
 #define BIDE_VALUE_(waiter, type, expression) BIDE_MARK_("value " #waiter " " #type " " #expression)
 BIDE_VALUE_(bide_io_operation, long, count);
 BIDE_VALUE_(bide_file_operation, long, operation.count);
@@ -221,7 +221,7 @@ typedef struct bide_async_call {
     bide_awaiter *awaiter;     /* written by the call: to be awaited, once */
 } bide_async_call;
 
-/* What is left of the thread's budget, as a local variable of a step function: coroutine.h. */
+/* The rest of the thread's budget, as a local variable of a step function: coroutine.h. */
 typedef struct bide_async_budget_ {
     int32_t left;
     int32_t kept;
@@ -281,7 +281,7 @@ BIDE_INLINE bide_frame *bide_async_ends_(bide_frame *frame, const bide_coroutine
     return NULL;
 }
 
-/* What a look at an operation has shown. */
+/* The state of an operation that was looked at. */
 typedef enum bide_async_looked_ {
     BIDE_ASYNC_GOES_ON_, /* it has ended */
     BIDE_ASYNC_SPENT_,   /* the budget is spent, and it was not looked at; `left` is negative */
@@ -314,7 +314,7 @@ BIDE_ASYNC_IN_STEP_ bide_async_looked_ bide_async_look_(bide_frame *frame, bide_
 /*
  * bide_async_wait_ inline, for a frame that is not direct and a coroutine that is probably stepped at
  * once. True: the frame is suspended, or has given way, and *next runs next. False: the operation has
- * ended, the frame goes on, and *ops is the table by which it is resumed.
+ * ended, the frame continues, and *ops is the table by which it is resumed.
  */
 BIDE_INLINE bool bide_async_suspends_(bide_frame *frame, bide_awaiter *awaiter,
                                       const bide_awaiter_ops **ops, const bide_point *here,
@@ -394,7 +394,7 @@ BIDE_INLINE void *bide_async_create_(size_t size, size_t alignment, const bide_p
                : bide_create_aligned(size, alignment, body, allocator);
 }
 
-/* What spawn() makes, in front of the frame; it is freed where its branch ends. */
+/* The header that spawn() puts in front of the frame; it is freed when its branch ends. */
 typedef struct bide_async_spawned_ {
     bide_branch branch;
     bide_allocator *allocator;

@@ -159,8 +159,8 @@ BIDE_INLINE void bide_async_generator_release_(bide_awaiter *awaiter)
  * Runs the generator, in the context of the awaiting coroutine, up to its next yield; next->value
  * is then what it has yielded, and the status 0. At its end, and ever after, next->value is NULL
  * and the status is the generator's error. `next` and the generator are the caller's until the wait
- * has ended. What the generator awaits is cancelled in its stead. If the awaiting coroutine is
- * destroyed while it waits, so is the generator.
+ * has ended. A request to stop cancels the operation that the generator awaits. If the awaiting
+ * coroutine is destroyed while it waits, so is the generator.
  * Threads: the consumer's. Errors: those of the body. Suspends: if what the generator awaits does.
  * Cancel-safe: no, what the body has done stays. Progress: that of the body.
  */

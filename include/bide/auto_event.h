@@ -58,7 +58,7 @@ BIDE_INLINE void bide_auto_event_set(bide_auto_event *event)
 }
 
 /*
- * Forgets a set that is remembered. What was written before that set is then visible. Does nothing
+ * Forgets a set that is remembered. Writes made before that set are then visible. Does nothing
  * if the event is not set, or closed.
  * Threads: any, but not in a signal handler or an interrupt that may have cut into another call on
  * the event.

@@ -7,7 +7,7 @@
 #ifndef BIDE_BIDE_H
 #define BIDE_BIDE_H
 
-/* What needs no operating system, by what one wants to do: most of it is there */
+/* Most of the library: the part that needs no operating system, grouped by purpose */
 #include "bide/core.h"
 
 /* Schedulers: one thread, several, one at a time on either, and threads for calls that block */
@@ -57,7 +57,7 @@
 #include "bide/socket.h"
 #include "bide/stream.h" /* lines, buffers, copies: of sockets, files, pipes and memory */
 
-/* What waits where; tests of all of it that can be run again */
+/* Dumps of tasks and what they wait for; tests that can be repeated exactly */
 #include "bide/dump.h"
 #include "bide/splice.h"
 #include "bide/memory_io.h" /* sockets and files of a test */
@@ -65,6 +65,6 @@
 #include "bide/terminal.h"
 #include "bide/sim_loop.h"
 #include "bide/trace.h"      /* what ran when, as a file that Perfetto opens */
-#include "bide/stall_detector.h" /* who holds a thread for too long */
+#include "bide/stall_detector.h" /* turns that hold a thread for too long */
 
 #endif

@@ -41,7 +41,7 @@ typedef struct bide_blocking bide_blocking;
 /* For how long a thread stays without a call, if the options do not say: 10 s. */
 #define BIDE_BLOCKING_IDLE UINT64_C(10000000000)
 
-/* What a pool is to be. All zero but for `max_threads` is a good beginning. */
+/* Options of a pool. All zero, except for `max_threads`, is a good start. */
 typedef struct bide_blocking_options {
     const char *name;     /* of its threads, for the system's tools: up to 15 characters; or NULL */
     unsigned max_threads; /* at most: 1 to 65536 */
@@ -100,9 +100,9 @@ void bide_blocking_get_stats(bide_blocking *blocking, bide_blocking_stats *count
 
 /*
  * Ends the threads, once what is queued has been done, and frees the set; NULL is left as it is. No
- * call may be under way that a coroutine waits for. On one of its own threads it is misuse, and
- * told; that is also where a coroutine of the inline scheduler goes on after a call. In a child of fork
- * it is misuse too.
+ * call may be under way that a coroutine waits for. A call on one of its own threads is
+ * misuse, and is reported; a coroutine of the inline scheduler continues there after a call. A call
+ * in a child of fork is misuse too.
  * Threads: any, except the set's own. Progress: blocks.
  */
 void bide_blocking_destroy(bide_blocking *blocking);
@@ -152,11 +152,12 @@ typedef struct bide_blocking_call {
  * of a select, which refuses it, because what `function` has done cannot be undone; nor are those
  * below. Await it in a coroutine of its own, and select on that one's end. Cancelling a queued call
  * costs the same no matter how many are queued. If no thread is idle and none can be started, it
- * waits for those that there are; if there are none, it ends with the error. NULL for `function` is
+ * waits for the existing threads; if there are none, it ends with the error. NULL for `function` is
  * misuse, which is detected if BIDE_DEBUG is 1.
  * Threads: any. Errors: -EAGAIN (there are no threads, and the system has none to give),
- * -ECANCELED, -ETIMEDOUT. Suspends: unless no thread can be had. Cancel-safe: yes, the call is not
- * made. Progress: blocks for a moment, for the lock of the queue, and while a thread is started.
+ * -ECANCELED, -ETIMEDOUT. Suspends: unless no thread is available. Cancel-safe: yes, the call is
+ * not made. Progress: blocks for a moment, for the lock of the queue, and while a thread is
+ * started.
  */
 BIDE_MUST_AWAIT
 bide_awaiter *bide_blocking_run(bide_blocking_call *call, bide_blocking *blocking,
@@ -167,13 +168,13 @@ bide_awaiter *bide_blocking_run(bide_blocking_call *call, bide_blocking *blockin
  * negative errno, with which the wait ends. If the coroutine is asked to stop meanwhile, the thread
  * of the call gets the pool's signal, at once and then again at least every 16 ms, until the call
  * has returned. So a system call that waits returns EINTR, also one that begins just after the
- * signal; a computation goes on, and may ask bide_blocking_is_interrupted now and then. A call that
- * returns -EINTR then ends with the reason, -ECANCELED or -ETIMEDOUT: so `function` returns that
- * only if nothing was done. With anything else it has come to its end in spite of the request, and
- * the wait ends with that. The signal reaches no other call. In a pool without a signal the call
- * goes on to its end.
+ * signal; a computation continues, and may ask bide_blocking_is_interrupted now and then. A call
+ * that returns -EINTR then ends with the reason, -ECANCELED or -ETIMEDOUT: so `function` returns
+ * that only if nothing was done. With anything else it has come to its end in spite of the request,
+ * and the wait ends with that. The signal reaches no other call. In a pool without a signal the
+ * call runs to its end.
  * Threads: any. Errors: those of `function`; -EAGAIN (as bide_blocking_run), -ECANCELED,
- * -ETIMEDOUT. Suspends: unless no thread can be had. Cancel-safe: yes, if `function` keeps to the
+ * -ETIMEDOUT. Suspends: unless no thread is available. Cancel-safe: yes, if `function` keeps to the
  * above. Progress: as bide_blocking_run.
  */
 BIDE_MUST_AWAIT

@@ -60,7 +60,7 @@ enum {
     BIDE_BROADCAST_SHARED_  /* several senders */
 };
 
-/* What the memory is an array of: an element of `type`. Each use is a type of its own. */
+/* The element type of the memory's array: it holds one `type`. Each use is a type of its own. */
 #define bide_broadcast_slot(type)                                  \
     struct {                                                       \
         bide_shared_word_ words[BIDE_SHARED_WORDS_(sizeof(type))]; \
@@ -268,7 +268,7 @@ BIDE_INLINE void bide_broadcast_subscribe_(bide_broadcast_cursor_ *cursor,
 
 /* ---- Receiving ---- */
 
-/* How many are there to be had, or have been; if it seems fewer than `wanted`, looks again. */
+/* How many elements are available, or were; if that seems fewer than `wanted`, looks again. */
 BIDE_INLINE size_t bide_broadcast_available_(bide_broadcast_cursor_ *cursor, size_t wanted)
 {
     if (cursor->seen - cursor->position + 1 < wanted)
@@ -402,7 +402,7 @@ void bide_broadcast_cancel_(bide_awaiter *awaiter);
 bool bide_broadcast_withdraw_(bide_awaiter *awaiter);
 int bide_broadcast_attempt_(bide_awaiter *awaiter, bide_choice *choice);
 
-/* Stays where the subscriber stands until the operation is over: `withdraw` goes back there. */
+/* Keeps the subscriber's position until the operation has ended: `withdraw` restores it. */
 BIDE_INLINE bool bide_broadcast_ready_(bide_awaiter *awaiter)
 {
     bide_broadcast_waiter *waiter = (bide_broadcast_waiter *)(void *)awaiter;
@@ -458,7 +458,7 @@ BIDE_INLINE bide_awaiter *bide_broadcast_recv_(bide_broadcast_waiter *waiter,
 
 /*
  * Receives the next element, to where `to` points; waits while there is none. `missed` says how many
- * were lost before it. What was written before the element was sent is visible. `waiter` (a
+ * were lost before it. Writes made before the element was sent are visible. `waiter` (a
  * bide_broadcast_waiter), the subscriber and `to` must stay until the wait has ended.
  * Threads: the subscriber's. Errors: -EPIPE (closed, and all was seen), -ECANCELED, -ETIMEDOUT.
  * Suspends: if there is none yet. Cancel-safe: yes. Progress: lock-free, except for the system call

@@ -45,7 +45,7 @@
 
 BIDE_EXTERN_C_BEGIN
 
-/* What a send does that finds the channel full. */
+/* How a send behaves if the channel is full. */
 typedef enum bide_channel_overflow {
     BIDE_CHANNEL_WAIT,        /* waits for room */
     BIDE_CHANNEL_DROP_OLDEST, /* drops the first element of the channel, and takes its place */
@@ -72,7 +72,7 @@ typedef struct bide_channel_ {
     BIDE_ALIGNAS(BIDE_CACHE_LINE) bide_event_count not_full;
 } bide_channel_;
 
-/* What a channel's memory is an array of. Each use is a type of its own. */
+/* The element type of the array in a channel's memory. Each use is a type of its own. */
 #define bide_channel_slot(type) bide_mpmc_ring_slot(type)
 
 /* A channel of elements of `type`. Each use is a type of its own: give it a name by a typedef. */
@@ -321,7 +321,7 @@ bool bide_channel_is_idle_(bide_channel_ *channel);
  * The same with options, which are copied. They say what a send does that finds the channel full: if
  * it drops an element it never waits, and ends with 0 also if the dropped element is its own. They
  * also name a function that is called once for each element that no receiver gets, with
- * options->argument: for each that is dropped, and for those that are in the channel when its last
+ * options->argument: for each that is dropped, and for those in the channel when its last
  * receiver is dropped or when it is destroyed. It is called on the thread that sends, drops the
  * receiver, sends by a permit, or destroys. `element` is to be read during the call only, which must
  * not use the channel. A send that fails, or is cancelled, still has its element.
@@ -341,7 +341,7 @@ bool bide_channel_is_idle_(bide_channel_ *channel);
 
 /*
  * Sends a copy of the element at `from`; waits while the channel is full. `from` and `waiter` must
- * stay until the wait has ended. If the coroutine is destroyed before it goes on, retry.status of
+ * stay until the wait has ended. If the coroutine is destroyed before it resumes, retry.status of
  * `waiter` is 0 if the element was sent.
  * Threads: any. Errors: -EPIPE (closed), -ECANCELED, -ETIMEDOUT. Suspends: if it is full.
  * Cancel-safe: yes, the element was not sent. Progress: lock-free for each call, as mpmc_ring.h
@@ -354,7 +354,7 @@ bool bide_channel_is_idle_(bide_channel_ *channel);
 
 /*
  * Receives the first element, to where `to` points; waits while the channel is empty. `to` and
- * `waiter` must stay until the wait has ended. If the coroutine is destroyed before it goes on,
+ * `waiter` must stay until the wait has ended. If the coroutine is destroyed before it resumes,
  * retry.status of `waiter` is 0 if an element was received.
  * Threads: any. Errors: -EPIPE (closed and drained), -ECANCELED, -ETIMEDOUT. Suspends: if it is
  * empty. Cancel-safe: yes, no element was taken. Progress: as bide_channel_send.
@@ -368,7 +368,7 @@ bool bide_channel_is_idle_(bide_channel_ *channel);
  * Receives elements, the first `max` at most, to the array `to`; waits while the channel is empty,
  * and then takes what is there. *count is how many: at least 1 if it ends with 0, otherwise 0. `to`,
  * `count` and `waiter`, a bide_channel_many_waiter, must stay until the wait has ended. If the
- * coroutine is destroyed before it goes on, *count is not 0 if elements were received. A `max` of 0
+ * coroutine is destroyed before it resumes, *count is not 0 if elements were received. A `max` of 0
  * is misuse, which is reported where BIDE_DEBUG is 1.
  * Threads: any. Errors: -EPIPE (closed and drained), -EINVAL (`max` is 0), -ECANCELED, -ETIMEDOUT.
  * Suspends: if it is empty. Cancel-safe: yes, no element was taken. Progress: as bide_channel_send.
@@ -384,8 +384,8 @@ bool bide_channel_is_idle_(bide_channel_ *channel);
  * Waits until there is room for an element, and reserves it: `permit` is held then. Receivers do not
  * notice it, nor do other senders while there is more room: elements are in the order in which they
  * are sent. `permit` and `waiter` must stay until the wait has ended. A permit that nobody will use
- * goes back by bide_channel_permit_release; if the coroutine is destroyed before it goes on, by
- * itself. At most 4095 permits of a channel are held at a time (15, if a size_t has 32 bits).
+ * goes back by bide_channel_permit_release; or by itself, if the coroutine is destroyed before
+ * it resumes. At most 4095 permits of a channel are held at a time (15, if a size_t has 32 bits).
  * Threads: any. Errors: -EPIPE (closed), -EOVERFLOW (too many permits), -ECANCELED, -ETIMEDOUT.
  * Suspends: if there is no room. Cancel-safe: yes, nothing was reserved. Progress: as
  * bide_channel_send. Source: Tokio's mpsc::Permit.
@@ -399,10 +399,10 @@ bool bide_channel_is_idle_(bide_channel_ *channel);
  * Waits until there is room for an element, and then reserves what there is, for `max` elements at
  * most, each by a permit of the array `permits`. *count is how many: at least 1 if it ends with 0,
  * otherwise 0. The first *count permits are held then, each on its own; the others are not. The
- * rooms need not be beside each other: other elements may come between those that are sent by them.
- * `permits`, `count` and `waiter`, a bide_channel_many_waiter, must stay until the wait has ended. If
- * the coroutine is destroyed before it goes on, all go back by themselves. A `max` of 0 is misuse,
- * which is reported where BIDE_DEBUG is 1.
+ * rooms need not be beside each other: other elements may come between the elements that are sent
+ * by them. `permits`, `count` and `waiter`, a bide_channel_many_waiter, must stay until the wait
+ * has ended. If the coroutine is destroyed before it resumes, all go back by themselves. A `max` of
+ * 0 is misuse, which is reported where BIDE_DEBUG is 1.
  * Threads: any. Errors: as bide_channel_reserve; -EINVAL (`max` is 0). Suspends: if there is no
  * room. Cancel-safe: yes, nothing was reserved. Progress: as bide_channel_send, for each permit.
  * Source: Tokio's reserve_many, which waits for all of them.
@@ -634,16 +634,16 @@ BIDE_INLINE void bide_channel_destroy_(bide_channel_ *channel, const char *what,
  *    by that push. After the last element each receiver that ends finds that the next would end
  *    too.
  * 5. A permit is a slot that is reserved (mpmc_ring.md, 9). Sends and reservations wait for the same
- *    slot, the one behind those that are reserved; so they may wait in one line, and each
+ *    slot, the one behind the reserved slots; so they may wait in one line, and each
  *    notification is for either. Three changes let such an operation go: a pop, a release, and the
  *    closing. Each notifies after it. Sending by a permit leaves that slot where it is.
  * 6. A receiver that waits while the channel is closed waits for the last permit, too. Sending by it
  *    notifies one, and so does its release; for the rest see 4.
  * 7. A receive of several elements makes room for as many, and notifies at least one sender. Each
  *    that then sends sees that there is more, and the next is attempted (event_count.md, 4). A
- *    reservation of several is as many reservations, one after the other, of which each stands on
- *    its own. It takes the room that they were notified of from others that wait; if all go back,
- *    each release notifies one.
+ *    reservation of several is as many reservations, one after the other, each of which is
+ *    independent. It takes the room that they were notified of from others that wait; if all go
+ *    back, each release notifies one.
  *
  * 8. The last sender, or receiver, that is dropped acquires what the others have released, and
  *    closing releases: an end with -EPIPE sees what all of them have written. A sender is added by a

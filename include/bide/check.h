@@ -37,10 +37,10 @@
 BIDE_EXTERN_C_BEGIN
 
 /*
- * What is explored: every execution that RC11 allows, each once; executions that differ only in the
- * order of independent steps count as one. An execution is what each load reads, and the order of the
- * stores to each location. Loads read stale values where the memory orders allow it, on whatever
- * machine the checker runs.
+ * The checker explores every execution that RC11 allows, each once; executions that differ only in
+ * the order of independent steps count as one. An execution is what each load reads, and the order
+ * of the stores to each location. Loads read stale values where the memory orders allow it, on
+ * whatever machine the checker runs.
  *
  * Not explored: load buffering, in which a load reads a store that comes later in its own thread's
  * program order by way of other threads. RC11 excludes it, and compilers do not produce it in practice.
@@ -53,7 +53,7 @@ BIDE_EXTERN_C_BEGIN
  */
 enum { BIDE_CHECK_THREADS = 4 };
 
-/* What may be wrong with a scenario. */
+/* The faults that a scenario may have. */
 typedef enum bide_check_finding {
     BIDE_CHECK_NOTHING,
     BIDE_CHECK_ASSERTION,      /* bide_check_assert failed */
@@ -86,17 +86,17 @@ typedef struct bide_check_scenario {
 
     bide_check_finding expected; /* what bide_check_main is to find */
 
-    /* 0: every execution. Otherwise only those that can be told as one thread running at a time,
-     * changed at most so often while the running one could have gone on; see bide_check_main. */
+    /* 0: every execution. Otherwise only executions that are equal to one thread running at a time,
+     * with at most so many changes while the running one could continue; see bide_check_main. */
     unsigned preemptions;
 
     size_t
-        stack_size; /* of each thread, in bytes, at most 8128 KiB; 0: 256 KiB. To need more is a crash */
+        stack_size; /* of each thread, in bytes, at most 8128 KiB; 0: 256 KiB. More is a crash */
 
     unsigned max_steps; /* of one thread, at most 65000; 0: 10000. More is a livelock */
 
-    /* Explore no more executions (those that are given up included), or no longer: what is found up
-     * to then counts, and the result says that it is unfinished. 0: no limit. A thread that makes no
+    /* Limits of executions (abandoned ones included) and of time: findings up to then
+     * count, and the result says that it is unfinished. 0: no limit. A thread that makes no
      * step for a few seconds after the last second is a livelock. */
     uint64_t max_executions;
     double max_seconds;
@@ -115,7 +115,7 @@ typedef struct bide_check_scenario {
     bool cxx20_release_sequences;
 } bide_check_scenario;
 
-/* What came of it. */
+/* The result of an exploration. */
 typedef struct bide_check_result {
     bide_check_finding finding;
     uint64_t executions; /* complete ones */
@@ -123,8 +123,8 @@ typedef struct bide_check_result {
     bool is_unfinished;  /* nothing was found, and a limit was reached: there may be more */
     bool is_bounded;     /* executions with more preemptions than `preemptions` were left out */
     char *message;       /* what was found, in a line; NULL if nothing */
-    char *trace;         /* the steps that led there; NULL if nothing. Those that are repeated stand
-                            there once, except in a replay */
+    char *trace;         /* the steps that led there; NULL if nothing. Repeated steps are
+                            listed once, except in a replay */
     char *replay;        /* what makes bide_check_replay run just that execution; NULL if nothing */
     char *graph;         /* the steps as a graph, for dot; NULL if nothing, except in a replay */
     char **outcomes;     /* what bide_check_note wrote, each different text once, sorted */
@@ -141,7 +141,7 @@ bide_check_finding bide_check_explore(const bide_check_scenario *scenario,
                                       bide_check_result *result);
 
 /*
- * Runs one execution of a scenario, the one that `replay` tells of: for a debugger. Results as
+ * Runs one execution of a scenario, the one that `replay` describes: for a debugger. Results as
  * above; BIDE_CHECK_BAD_SCENARIO if the text does not fit.
  * Threads: one at a time. Progress: blocks.
  */
@@ -194,8 +194,9 @@ typedef struct bide_check_suite {
  *     --tap                 a line of TAP for each, for a test harness: what is not finished is
  *                           skipped, and the status is 0 if no finding is wrong
  *     --junit FILE          writes the results to FILE too, in the XML of JUnit: a case for each
- *                           scenario, with its message and trace if the finding is wrong. What is not
- *                           finished is skipped. 2 if FILE cannot be opened, 1 if it cannot be written
+ *                           scenario, with its message and trace if the finding is wrong. An
+ *                           unfinished scenario is skipped. 2 if FILE cannot be opened, 1 if it
+ *                           cannot be written
  *     --replay TEXT NAME    one execution of one, step by step
  *     --dot FILE NAME       writes to FILE, for dot of Graphviz, the graph of the execution in which
  *                           something was found, or that is replayed. 1 if it cannot be written
@@ -214,7 +215,7 @@ int bide_check_main(int argc, char **argv, const bide_check_suite *suite);
 /* ---- inside a scenario ---- */
 
 /*
- * What must be true.
+ * States a condition that must be true.
  * Threads: the scenario's.
  */
 #define bide_check_assert(condition)                                          \

@@ -52,7 +52,7 @@ int bide_check_create_(bide_check_site_ *site, pthread_t *thread, void *(*functi
                        void *argument);
 int bide_check_join_(bide_check_site_ *site, pthread_t thread, void **result);
 
-/* What needs nothing done. */
+/* For calls that have nothing to do. */
 BIDE_INLINE int bide_check_nothing_(const void *object, const void *attributes)
 {
     (void)object;

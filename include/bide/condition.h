@@ -76,7 +76,7 @@ BIDE_INLINE bide_awaiter *bide_condition_wait_checked_(bide_condition_waiter *wa
  * so.
  *
  * If the coroutine is destroyed while it waits, it does not hold the mutex (is_locked is false),
- * and a notification that it has not been told of goes to the next (4). Not to hold the mutex is
+ * and a notification that it has not received goes to the next (4). Waiting without the mutex is
  * misuse, which is detected if BIDE_DEBUG is 1.
  *
  * As a case of a select it waits for the mutex again before the select ends. If another case was chosen,
@@ -159,7 +159,7 @@ BIDE_INLINE void bide_condition_destroy_checked_(bide_condition *condition, cons
  *     begin        waiting + 1, by the mutex's holder; then enlists, and only then unlocks it
  *     notify_one   notified + 1, unless that would be more than wait
  *     notify_all   notified = waiting
- *     serve        the first in line goes on if notified is not 0; both - 1
+ *     serve        the first in line continues if notified is not 0; both - 1
  *     leave        waiting - 1
  *
  * 1. No notification is lost between the unlocking and the wait: a notifier that comes after the
@@ -172,9 +172,9 @@ BIDE_INLINE void bide_condition_destroy_checked_(bide_condition *condition, cons
  *    was for it goes to no later waiter. A leaving that is not yet in the value is undone when a
  *    notification comes first (admits_cancelled): the waiter stands where it stood. A waiter that
  *    has left before a notification comes is not counted, and the notification goes to the next.
- * 4. Only when a coroutine is destroyed that was notified, and has not been told, nobody knows any
- *    more which waiters were counted then. What was for it goes to the longest-waiting waiter,
- *    which may have come later. That one looks again, as every waiter does.
+ * 4. The exception is a coroutine that is destroyed after it was notified, and before it resumes:
+ *    it is unknown which waiters were counted then. Its notification goes to the longest-waiting
+ *    waiter, which may have come later. That one looks again, as every waiter does.
  *
  * To count a waiter in changes the value beside a server, as a put does, and makes nothing possible
  * or impossible (5 in waiter_queue.md).

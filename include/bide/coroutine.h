@@ -37,17 +37,17 @@
 BIDE_EXTERN_C_BEGIN
 
 /*
- * The constants of a body: its code as it is known while it runs, and where it stands at its end.
+ * The constants of a body: its code as it is known while it runs, and its point at the end.
  */
 typedef struct bide_body_constants_ {
     bide_coroutine_code code;
     bide_point finished;
 } bide_body_constants_;
 
-/* What an ended body that was destroyed passes for its error. */
+/* The error that a body passes if it was destroyed. */
 #define BIDE_DESTROYED_ INT_MIN
 
-/* No coroutine awaits one that has failed: its context is told. */
+/* Reports to the context that a coroutine has failed which nobody awaits. */
 BIDE_COLD void bide_frame_unhandled_(const bide_context *context, const bide_coroutine_code *code,
                                      int error);
 
@@ -194,7 +194,7 @@ BIDE_INLINE bool bide_suspend_(bide_frame *frame, bide_awaiter *awaiter,
     BIDE_COROUTINE_(static inline, BIDE_BODY_(static inline, 0, name), type, name)
 
 /*
- * Declares the constant of a body that is defined elsewhere: in another file, where this stands in
+ * Declares the constant of a body that is defined elsewhere: in another file, with this in
  * a header; or further down, for bodies that call each other. Not in a function. The definition is
  * opened by bide_declared_coroutine, or by bide_declared_coroutine_of, in a file where the
  * declaration is seen. The name is then the whole program's: choose it as that of a function.
@@ -358,9 +358,9 @@ typedef bide_frame bide_header_must_be_first_in_the_frame_;
         bide_frame_begins_(bide_frame_, &bide_body_.finished, BIDE_SIZE_);
 
 /*
- * Does the compiler know it? The operation that an await ends with need not be the one that it
- * began with, if the frame has been elsewhere meanwhile, or if the operation was cancelled. So it
- * is read again, unless its kind is known at this place and cannot be cancelled.
+ * Whether the compiler knows the operation. An await may end with another operation than the one
+ * that it began with, if the frame has been elsewhere meanwhile, or if the operation was cancelled.
+ * So it is read again, unless its kind is known at this place and cannot be cancelled.
  */
 #if defined __GNUC__
 #define BIDE_KNOWN_(condition) __builtin_constant_p(condition)
@@ -372,8 +372,8 @@ typedef bide_frame bide_header_must_be_first_in_the_frame_;
 #define BIDE_TYPE_ (*bide_body_.code.type)
 
 /*
- * What the type does not allow. The compiler refuses it where it knows; otherwise it is caught when
- * it runs.
+ * An await or yield that the type does not allow. The compiler rejects it if it can tell; otherwise
+ * it is detected at run time.
  */
 #if defined __GNUC__
 void bide_await_in_a_body_that_forbids_it_(void)
@@ -424,7 +424,7 @@ void bide_yield_in_a_body_without_values_(void)
 #endif
 
 /*
- * What is left of the thread's budget (frame.h, bide_yield_budget_) is a local variable while a body
+ * The rest of the thread's budget (frame.h, bide_yield_budget_) is a local variable while a body
  * runs, and is kept when it has changed and somebody else may look. In memory, each operation that
  * is ready would wait for the store of the one before it: `ring` lost two thirds of its speed.
  */
@@ -442,7 +442,7 @@ void bide_yield_in_a_body_without_values_(void)
  */
 #define BIDE_COUNTS_(ops) (BIDE_BUDGET > 0 && (ops)->ready != NULL)
 
-/* One await; `here(mark)` is where the body goes on after suspension. */
+/* One await; `here(mark)` is where the body continues after suspension. */
 #define BIDE_AWAIT_STATEMENT_(awaiter_expression, use, label, number, here, mark)              \
     do {                                                                                       \
         (void)bide_begin_is_missing_;                                                          \
@@ -517,7 +517,7 @@ void bide_yield_in_a_body_without_values_(void)
  * Waits for what `awaiter` (a bide_awaiter *, evaluated once) points at. Results are read from the
  * operation's own struct. A statement. Expands to: a constant for this place; the question whether
  * the operation is ready; if it is not, saving the frame and suspending, which returns the frame
- * that runs next unless the operation ends at once; the label where the frame goes on; resume.
+ * that runs next unless the operation ends at once; the label where the frame continues; resume.
  * Threads: the coroutine's. Errors: none, its status is dropped. Suspends: if the operation does.
  * Cancel-safe: as its inner operation is. Progress: that of the operation.
  */
@@ -543,7 +543,7 @@ void bide_yield_in_a_body_without_values_(void)
 /*
  * The same, directly in a loop: if the operation ended with -EPIPE, because what it waits for is
  * closed and there is no more, the loop ends, as by break. With another negative errno the
- * coroutine ends, as by bide_try. A statement; between `if` and `else` it stands in braces. Not
+ * coroutine ends, as by bide_try. A statement; between `if` and `else` it needs braces. Not
  * directly in a switch, which is what the break would leave; outside a loop it does not compile.
  *
  *     for (;;) {
@@ -595,7 +595,7 @@ void bide_yield_in_a_body_without_values_(void)
 
 /*
  * Suspends the coroutine and hands `value`, a pointer, to its type: a generator's consumer gets it.
- * What it points at is in the frame, or elsewhere; a local of the body is gone by then. A
+ * It points into the frame, or elsewhere; a local of the body is gone by then. A
  * statement. Not after bide_finally, nor directly inside a switch.
  * Threads: the coroutine's. Suspends: always.
  */

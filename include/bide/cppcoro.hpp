@@ -65,7 +65,7 @@
  *                              sequencers need a cache line, as in cppcoro: do not make them local variables
  *                              of coroutines.
  *
- * What it costs: a wait for an object has the waiter of C and 48 bytes in the coroutine's frame, and allocates
+ * Costs: a wait for an object has the waiter of C and 48 bytes in the coroutine's frame, and allocates
  * nothing; a wait for a task has 72 bytes there. fmap, schedule_on, schedule_after, make_task, sync_wait and
  * spawn allocate a frame, resume_on two, when_all one for each operand. A wait for a sequence on a scheduler that is not of bide
  * allocates one. async_mutex is a bide_semaphore, because unlock() has no key.
@@ -132,7 +132,7 @@ namespace detail
 using bide::detail::belongs_to_bide;
 using bide::detail::resumer;
 
-/* What is awaited in the end: operator co_await, if there is one, is applied. */
+/* The awaiter of an expression: operator co_await, if there is one, is applied. */
 template <class T>
 concept has_member_co_await = requires(T &&value)
 {
@@ -252,7 +252,7 @@ class continuation
         bide_wake_one(&operation_);
     }
 
-    /* What it waits for has ended: the coroutine that runs next. The continuation is not touched after that. */
+    /* The awaited task has ended. Returns the coroutine that runs next. The continuation is not touched after that. */
     std::coroutine_handle<> end() noexcept
     {
         if (by_->context->scheduler == bide_default_context.scheduler)
@@ -296,7 +296,7 @@ struct runner : resumer {
     }
 };
 
-/* What a coroutine has ended with. */
+/* The outcome of a coroutine. */
 class outcome_base
 {
     std::exception_ptr exception_;
@@ -1362,7 +1362,8 @@ class async_mutex_scoped_lock_operation;
 /*
  * A mutex that is handed to the longest-waiting coroutine. It is a bide_semaphore with one permit, because unlock() has
  * no key; bide::mutex_guard has one.
- * Threads: any; also another than that which has locked it. Suspends: a lock, if it is not free. Progress: as in C.
+ * Threads: any; also another thread than the one that has locked it. Suspends: a lock, if it is not free. Progress: as
+ * in C.
  */
 class async_mutex
 {
@@ -1614,7 +1615,7 @@ class [[nodiscard]] recursive_generator
         friend class recursive_generator;
         std::remove_reference_t<T> *value_ = nullptr;
         promise_type *root_ = this;
-        promise_type *outer_ = nullptr; /* of an inner one: the one that yields it */
+        promise_type *outer_ = nullptr; /* of an inner generator: the one that yields it */
         promise_type *leaf_ = this;     /* of the root: the innermost */
 
         std::coroutine_handle<promise_type> self() noexcept
@@ -1974,7 +1975,7 @@ BIDE_HPP_COROUTINE_ auto move_to(Scheduler &scheduler, Awaitable awaitable)
 } // namespace detail
 
 /*
- * What `function` makes of the result of `awaitable`, or of each element of a generator. An awaitable that is an lvalue
+ * Applies `function` to the result of `awaitable`, or to each element of a generator. An awaitable that is an lvalue
  * must stay until the wait has ended.
  * Threads: any. Suspends: as `awaitable`. Progress: that of both.
  */

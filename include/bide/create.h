@@ -26,7 +26,7 @@
 
 BIDE_EXTERN_C_BEGIN
 
-/* What stands before a frame that was created; the frame follows. */
+/* The header of a frame that was created; the frame follows. */
 typedef struct bide_owner {
     BIDE_ALIGNAS(BIDE_ALLOCATOR_ALIGN) bide_awaiter awaiter; /* of bide_owned */
     const bide_coroutine_type *type;

@@ -189,8 +189,8 @@ BIDE_INLINE bide_awaiter *bide_cyclic_barrier_arrive_and_wait(bide_cyclic_barrie
 }
 
 /*
- * Was the arrival of this wait, which has ended with 0, the one that completed its phase? One of
- * them was.
+ * Whether the arrival of this wait, which has ended with 0, completed its phase. Exactly one
+ * arrival of a phase did.
  * Threads: the waiter's. Progress: wait-free.
  */
 BIDE_INLINE bool bide_cyclic_barrier_is_last(const bide_cyclic_barrier_waiter *waiter)
@@ -251,7 +251,7 @@ BIDE_INLINE void bide_cyclic_barrier_destroy_checked_(bide_cyclic_barrier *barri
 /*
  * Why it is correct: it is a waiter queue; waiter_queue.md has the argument. Its value is the phase,
  * the number of parties, and the arrivals that the phase lacks, all in one word. Completing a phase
- * and taking an arrival back modify it. What was written before the arrivals is seen after the
+ * and taking an arrival back modify it. Writes made before the arrivals are visible after the
  * phase: each releases, all modifications are read-modify-writes, and finding the phase complete,
  * or completing it, acquires. Phases wrap around; a wait is for one of the last half of all of
  * them.

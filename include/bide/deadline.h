@@ -132,7 +132,7 @@ typedef struct bide_with_deadline_operation {
  * Runs `inner` (a task, or any operation) in the awaiting coroutine's context with a deadline: from
  * `time` on what it waits for ends with -ETIMEDOUT, as by bide_stop_request_with. Ends when `inner`
  * has ended, with its status, which is its own affair. `operation` must stay until the wait has
- * ended. If the coroutine is destroyed before it has been told of the end, what `inner` took is
+ * ended. If the coroutine is destroyed before it learns of the end, what `inner` took is
  * given back. As a case of a select it wins with -ETIMEDOUT when the time has come.
  * Threads: any. Errors: those of `inner`; -ENOTSUP (at once, `inner` is not ready and not begun,
  * because the scheduler has no timers). Suspends: if `inner` does. Cancel-safe: as its inner

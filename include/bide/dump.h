@@ -48,8 +48,8 @@ BIDE_EXTERN_C_BEGIN
  * while it was read is shown as far as it made sense and marked (running). Where the library and
  * the bodies are compiled with NDEBUG, a coroutine that runs without its awaits' being seen may be
  * shown with what it waited for last. A task whose chain is deeper than 64 shows the innermost 64,
- * and how many more there are. What a task waits for through operations that wait for several
- * others, or elsewhere, is shown by the operation's name alone.
+ * and how many more there are. A task that waits through an operation that waits for several
+ * others, or elsewhere, is shown with the operation's name alone.
  *
  * In the child of a fork it shows what was begun there. Of what was begun before the fork it shows
  * all, if the parent had one thread, or nothing.

@@ -78,7 +78,7 @@ void bide_event_set(bide_event *event);
 
 /*
  * Makes the event not set: waits that begin afterwards wait for the next set. Does nothing if it is
- * not set, or set for good. What was written before the sets that it undoes is then visible, so a
+ * not set, or set for good. Writes made before the sets that it undoes are then visible, so a
  * coroutine that waits, resets, and then takes all that was announced misses nothing. A look that
  * finds the event not set is ordered by nothing.
  * Threads: any. Progress: lock-free.

@@ -58,7 +58,7 @@ typedef struct bide_fork_stack_ {
     unsigned char *end; /* NULL: to be asked for each frame (bide_fork_task_grow_) */
 } bide_fork_stack_;
 
-/* The first member of a forking coroutine's frame. Writer: the thread that goes on with it. */
+/* The first member of a forking coroutine's frame. Writer: the thread that continues it. */
 typedef struct bide_fork_task {
     BIDE_ALIGNAS(16) bide_frame frame;
     bide_awaiter awaiter; /* of its forks, calls and joins; `link`: the child that is to begin */
@@ -71,7 +71,7 @@ typedef struct bide_fork_task {
     bide_atomic(int) failed; /* the first error of a forked child */
 } bide_fork_task;
 
-/* What stands for no stack yet; and for the deque of a thread that has none: always full. */
+/* Represents no stack yet; and the deque of a thread that has none: always full. */
 extern bide_fork_stack_ bide_fork_task_no_stack_;
 
 /* No room, or whatever else needs to be asked. NULL: there will be no child. */
@@ -333,10 +333,10 @@ BIDE_INLINE bide_awaiter *bide_fork_task_begin_join_(bide_fork_task *self)
  *
  *     bide_await(bide_fork(self, struct fib, &fib_body, n = self->n - 1, result = &self->one));
  *
- * The child runs next, on this thread. The parent goes on when the child has ended or waits for
- * something, or at the same time on another worker. So parameters do not point at what the parent
- * changes before it has joined. The child's frame goes when it ends, so its results are written
- * elsewhere: into the parent's frame, for one. Its error is the join's.
+ * The child runs next, on this thread. The parent continues when the child has ended or waits for
+ * something, or at the same time on another worker. So parameters do not point at data that the
+ * parent changes before it has joined. The child's frame goes when it ends, so its results are
+ * written elsewhere: into the parent's frame, for one. Its error is the join's.
  * Threads: the coroutine's. Errors: none. Suspends: unless the child ends first. Cancel-safe: yes,
  * a request to stop has the join end with -ECANCELED instead. Progress: wait-free, but for what a
  * wake-up or a new segment costs; with a stop source, blocks as bide_stop_source_attach does.
@@ -354,9 +354,9 @@ BIDE_INLINE bide_awaiter *bide_fork_task_begin_join_(bide_fork_task *self)
     BIDE_FORK_(bide_fork_task_begin_call_, BIDE_FORK_CALLED_, self, type, __VA_ARGS__)
 
 /*
- * Waits until all children that this coroutine has forked have ended. What they have written is
- * there then. A coroutine may fork and join again and again. A wrapper may be around it: a deadline
- * asks the children to stop ("Rules of forking").
+ * Waits until all children that this coroutine has forked have ended. Their writes are
+ * visible then. A coroutine may fork and join again and again. A wrapper may be around it: a
+ * deadline asks the children to stop ("Rules of forking").
  * Threads: the coroutine's. Errors: those of the children, one of them if several failed; -ENOMEM
  * (there was no memory for one, which has not run), -ECANCELED, -ETIMEDOUT (after a request to stop
  * one was not run). Suspends: if another worker has taken part, and a child runs yet. Cancel-safe:

@@ -127,7 +127,7 @@ typedef struct bide_awaiter_ops {
      */
     int (*attempt)(bide_awaiter *awaiter, bide_choice *choice);
 
-    /* What `withdraw` does with an operation that has ended with 0: for a select that awaits it, and
+    /* How `withdraw` undoes an operation that has ended with 0: for a select that awaits it, and
      * chooses another. */
     bide_undo undo;
 } bide_awaiter_ops;
@@ -397,10 +397,10 @@ struct bide_scheduler {
 };
 
 /*
- * Where a coroutine belongs. It is inherited: a coroutine has the context of the one that awaits
- * it. Constant while shared: a coroutine that moves to another scheduler changes to a context of
- * its own, which is bide_this_context() until it moves again. What begins beside it (roots,
- * branches, deadlines, stop callbacks) copies the context that it is given. bide_start does not:
+ * Where a coroutine belongs. It is inherited: a coroutine has the context of the coroutine that
+ * awaits it. Constant while shared: a coroutine that moves to another scheduler changes to a
+ * context of its own, which is bide_this_context() until it moves again. Roots, branches, deadlines
+ * and stop callbacks copy the context that they are given. bide_start does not:
  * there the context is the caller's, and outlives the coroutine.
  */
 struct bide_context {
@@ -492,7 +492,7 @@ BIDE_INLINE bool bide_awaiter_is_frame(const bide_awaiter *awaiter)
  * Makes `frame` a coroutine at the start of `body` (the constant of a bide_coroutine or
  * bide_coroutine_of). For the init functions of kinds of coroutine: the frame is the first member
  * of the kind's struct, and of the user's. Returns the awaiter, to be awaited once; the coroutine runs
- * in the context of the one that awaits it. Writes nothing else of the frame.
+ * in the context of the coroutine that awaits it. Writes nothing else of the frame.
  * Threads: any. Errors: those of the body. Suspends: if the body does. Cancel-safe: no, the body's
  * effects stay: its waits end with -ECANCELED, and it runs on until it returns.
  * Progress: that of the body.
@@ -609,7 +609,7 @@ BIDE_INLINE bool bide_awaiter_ready(bide_awaiter *awaiter, const bide_awaiter_op
     return ops->ready != NULL && ops->ready(awaiter);
 }
 
-/* ops->suspend, in a way that a request to the context's source can cut short: see stop.h. */
+/* ops->suspend, in a way that a request to the context's source can cancel: see stop.h. */
 bide_frame *bide_stop_suspend_(bide_awaiter *awaiter, const bide_awaiter_ops *ops,
                                bide_frame *frame);
 

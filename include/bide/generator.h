@@ -50,7 +50,7 @@ BIDE_INLINE bide_frame *bide_generator_yield_(bide_frame *frame, void *value)
     return NULL;
 }
 
-/* The consumer is told that there is no value. Errors are for bide_generator_error. */
+/* Reports to the consumer that there is no value. Errors are for bide_generator_error. */
 BIDE_INLINE bide_frame *bide_generator_final_(bide_frame *frame, const bide_context *context)
 {
     (void)context;

@@ -59,12 +59,13 @@ void *bide_start(bide_frame *frame, const bide_point *body, const bide_context *
  * then it is about to be resumed elsewhere. That is caught as misuse if it is seen; so is waiting
  * for what cannot be withdrawn. To end what runs on other threads, cancel it, and wait for its end.
  *
- * What `finally` wakes runs before this returns, or, inside a coroutine, is queued. Linear in the
- * coroutines that await each other, on a stack of constant size. A wait that is withdrawn leaves
- * its object in constant time, amortised, and a scheduler's queue that it was posted to by a walk
- * along it. The walk begins where the last one ended: so it is some steps long if coroutines are
- * destroyed in the order in which they were woken, or against it, as those of a scope. Where there are
- * several queues, as the rings of a pool's workers, it walks along those that it searches before.
+ * Coroutines that `finally` wakes run before this returns, or, inside a coroutine, are queued.
+ * Linear in the coroutines that await each other, on a stack of constant size. A wait that is
+ * withdrawn leaves its object in constant time, amortised, and a scheduler's queue that it was
+ * posted to by a walk along it. The walk begins where the last one ended: so it is some steps long
+ * if coroutines are destroyed in the order in which they were woken, or against it, as those of a
+ * scope. Where there are several queues, as the rings of a pool's workers, it walks along those that
+ * it searches before.
  * Threads: the context's scheduler's. Suspends: never. Progress: that of `finally` and of what it
  * wakes.
  */

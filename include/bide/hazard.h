@@ -205,8 +205,8 @@ BIDE_INLINE void bide_hazard_retire(bide_hazard_domain *domain, bide_hazard_seat
 
 /*
  * Reclaims what was retired to the domain, or to this seat, and nobody protects. Returns how many
- * of them are left. For having memory back early. What other seats have not given to the domain
- * yet, a weight of less than 2 * BIDE_HAZARDS each, is not looked at.
+ * of them are left. For having memory back early. Objects that other seats have not given to the
+ * domain yet, a weight of less than 2 * BIDE_HAZARDS each, are not looked at.
  * Threads: the seat's owner's. Progress: lock-free, except for `reclaim` and the heavy fence;
  * linear in the hazards and in what is retired.
  */

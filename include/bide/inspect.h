@@ -43,7 +43,7 @@ typedef struct bide_backtrace_entry {
 /*
  * Writes up to `max` entries from `frame` outwards, and returns how many coroutines the chain has,
  * which may be more. `frame` has not started, is suspended or has ended. If it is not suspended the
- * chain is that one alone, as it is when it stands at a yield, because then nobody awaits it.
+ * chain is that one alone, as it is when it is suspended at a yield, because then nobody awaits it.
  * `entries` may be NULL if `max` is 0.
  * Threads: the resumer's, as said above. Progress: wait-free, linear in the chain.
  */

@@ -32,7 +32,7 @@
 
 BIDE_EXTERN_C_BEGIN
 
-/* What becomes of ticks that were missed. */
+/* How missed ticks are handled. */
 typedef enum bide_missed_ticks {
     BIDE_MISSED_BURST, /* they come at once, one after the other, until the interval has caught up */
     BIDE_MISSED_DELAY, /* they are left out; the next comes a period from now, and so on from there */

@@ -224,8 +224,7 @@ BIDE_INLINE int bide_linked_queue_pop_(bide_linked_queue_ *queue, bide_node_cach
  *    that before its next use (node_pool.md, 2).
  * 3. `closed` is stored (release) after the last tail. So a consumer that finds it set (acquire),
  *    and head at the tail that it loads after that, has taken everything. Only the producer closes:
- *    a push that is under way could otherwise come after the consumer has been told that nothing
- *    comes.
+ *    a push that is under way could otherwise come after the consumer has found the end.
  *
  * Source: the seed's listing 7.13, with the orders that it needs.
  */

@@ -234,7 +234,7 @@ BIDE_INLINE int bide_mpmc_ring_push_(bide_mpmc_ring_view_ ring, const void *from
 
 /*
  * Copies elements from the array `from`, in order, as many of `count` as there is room for. They
- * stand in the ring one after the other, with none of others between them. Returns how many, at
+ * are adjacent in the ring, without elements of others between them. Returns how many, at
  * least 1, or an error; 0 only if count is 0.
  * Threads: any. Errors: -ENOBUFS (full), -EPIPE (closed). Progress: lock-free for each call, as
  * said above.

@@ -130,8 +130,8 @@ BIDE_INLINE bool bide_multi_producer_sequencer_says_published_(bide_sequence wor
 }
 
 /*
- * Whether `sequence` is published, or abandoned. What was written before is visible. The caller holds
- * the producers back from it, or from a sequence less than size before it.
+ * Whether `sequence` is published, or abandoned. Writes made before that are visible. The caller
+ * holds the producers back from it, or from a sequence less than size before it.
  * Threads: any. Suspends: never. Progress: wait-free.
  */
 BIDE_INLINE bool
@@ -219,10 +219,11 @@ BIDE_INLINE void bide_multi_producer_sequencer_publish_range_(
  * bide_multi_producer_sequencer_publish_range(sequencer, first, count): publishes `count` sequences
  * from `first` on, at least one, which are claimed: all of a claim, or a part, in any order.
  * Consumers see them when all before them are published too. Waiters whose target is reached by
- * that are resumed, each on its own scheduler, in the order in which they came. To publish what is
- * not claimed, or published already, is misuse, which is detected if BIDE_DEBUG is 1. So is a consumer,
- * a fixed member of the gate, that has published on its barrier what no producer has claimed.
- * Threads: any, not only the one that claimed. Errors: none. Suspends: never. Progress: wait-free
+ * that are resumed, each on its own scheduler, in the order in which they came. Publishing a
+ * sequence that is not claimed, or published already, is misuse, which is detected if BIDE_DEBUG is
+ * 1. So is a consumer, a fixed member of the gate, that has published on its barrier a sequence
+ *    that no producer has claimed.
+ * Threads: any, not only the claimer's. Errors: none. Suspends: never. Progress: wait-free
  * while no consumer waits: a store a slot and a load; otherwise lock-free, and linear in the
  * waiters.
  */
@@ -232,7 +233,7 @@ BIDE_INLINE void bide_multi_producer_sequencer_publish_range_(
 
 /*
  * bide_multi_producer_sequencer_publish(sequencer, sequence): the same for one sequence.
- * Threads: any, not only the one that claimed. Errors: none. Suspends: never. Progress: as
+ * Threads: any, not only the claimer's. Errors: none. Suspends: never. Progress: as
  * bide_multi_producer_sequencer_publish_range.
  */
 #define bide_multi_producer_sequencer_publish(sequencer, sequence)           \
@@ -255,7 +256,7 @@ BIDE_INLINE void bide_multi_producer_sequencer_abandon_(bide_multi_producer_sequ
  * bide_multi_producer_sequencer_abandon(sequencer, first, count): gives up `count` claimed
  * sequences from `first` on, without having filled their slots: consumers find them abandoned
  * (_is_abandoned) and go past. Otherwise as publishing them.
- * Threads: any, not only the one that claimed. Errors: none. Suspends: never. Progress: as
+ * Threads: any, not only the claimer's. Errors: none. Suspends: never. Progress: as
  * bide_multi_producer_sequencer_publish_range.
  */
 #define bide_multi_producer_sequencer_abandon(sequencer, first, count)    \
@@ -345,7 +346,7 @@ bide_multi_producer_sequencer_take_(bide_multi_producer_sequencer *sequencer, bi
 
 /*
  * Takes up to `max` (1 or more) free slots without waiting. Returns how many, from *first on; 0 if
- * no more are free than there are claims in line, or if it is closed. What is taken is to be
+ * no more are free than there are claims in line, or if it is closed. The taken slots are to be
  * published or abandoned.
  * Threads: any. Suspends: never. Progress: lock-free, but for joined members of the gate
  * (sequence_group.h).
@@ -463,8 +464,8 @@ bide_multi_producer_sequencer_is_abandoned(bide_multi_producer_sequencer *sequen
 
 /*
  * The last sequence that is published from `last_known` on without a gap; `last_known` itself if the
- * next is not. `last_known` is published, or is where the caller has joined. What was written before
- * is visible.
+ * next is not. `last_known` is published, or is where the caller has joined. Writes made
+ * before it are visible.
  * Threads: any that holds the producers back from what comes after `last_known`, as a consumer at
  * the gate does, or one that those at the gate wait for. Suspends: never. Progress: wait-free,
  * linear in what is published.
@@ -584,16 +585,16 @@ BIDE_INLINE int bide_multi_producer_sequencer_join_checked_(
 /* ---- The end ---- */
 
 /*
- * Ends claiming: every claim, those that wait too, ends with -EPIPE from now on. What is claimed
- * already can, and must, still be published or abandoned. Consumers read it, and then their waits
- * end with -EPIPE.
+ * Ends claiming: every claim, waiting ones included, ends with -EPIPE from now on. Sequences
+ * that are claimed already can, and must, still be published or abandoned. Consumers read them, and
+ * then their waits end with -EPIPE.
  * Threads: any, any number of times. Errors: none. Suspends: never. Progress: lock-free, linear in
  * the waiters.
  */
 void bide_multi_producer_sequencer_close(bide_multi_producer_sequencer *sequencer);
 
 /*
- * Whether it was closed. What was written before is visible.
+ * Whether it was closed. Writes made before the close are visible.
  * Threads: any. Suspends: never. Progress: wait-free.
  */
 BIDE_INLINE bool bide_multi_producer_sequencer_is_closed(bide_multi_producer_sequencer *sequencer)
@@ -649,7 +650,7 @@ bide_multi_producer_sequencer_destroy_checked_(bide_multi_producer_sequencer *se
 
 /*
  * bide_multi_producer_sequencer_destroy(sequencer): the end of its life. Does nothing; where
- * BIDE_DEBUG is 1 it tells of misuse if a claim or a consumer waits.
+ * BIDE_DEBUG is 1 it reports misuse if a claim or a consumer waits.
  * Threads: one at a time, the only one that still has it. Suspends: never. Progress: wait-free.
  */
 #define bide_multi_producer_sequencer_destroy(sequencer)                           \

@@ -97,7 +97,7 @@ BIDE_INLINE void bide_mutex_cancel_(bide_awaiter *awaiter)
     bide_waiter_queue_cancel((bide_queue_waiter *)(void *)awaiter, &bide_mutex_ops_);
 }
 
-/* What was handed to a coroutine that is destroyed goes to the next waiter. */
+/* A mutex that was handed to a destroyed coroutine goes to the next waiter. */
 bool bide_mutex_withdraw_(bide_awaiter *awaiter);
 
 /*
@@ -178,8 +178,8 @@ BIDE_INLINE void bide_mutex_unlock_checked_(bide_mutex_waiter *waiter, const cha
 /*
  * Unlocks what was locked with `waiter`. If it has waiters, the first in line holds the mutex from
  * now on, and is woken on its scheduler, but not on the caller's stack while a coroutine is running
- * on it. To unlock what this waiter has not locked is misuse, which is caught where BIDE_DEBUG is
- * 1.
+ * on it. Unlocking a mutex that this waiter has not locked is misuse, which is detected if
+ * BIDE_DEBUG is 1.
  * Threads: any, on behalf of the holder. Suspends: never. Progress: lock-free.
  */
 #if BIDE_DEBUG

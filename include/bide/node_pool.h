@@ -98,9 +98,9 @@ void bide_node_pool_destroy(bide_node_pool *pool);
 int bide_node_pool_reserve(bide_node_pool *pool, size_t count);
 
 /*
- * Gives the chunks back to the allocator whose nodes are all free and in no cache, and returns how
- * many nodes that were; 0 if another thread trims already. What others put meanwhile is not looked
- * at. While this holds the free nodes others may have to take new chunks, or be told -ENOMEM if
+ * Gives the chunks whose nodes are all free and in no cache back to the allocator, and returns how
+ * many nodes that were; 0 if another thread trims already. Nodes that others put meanwhile are not
+ * looked at. While this holds the free nodes, others may have to take new chunks, or get -ENOMEM if
  * there may be no more.
  * Threads: any. Progress: lock-free, except for the allocator; linear in the nodes that are free.
  */

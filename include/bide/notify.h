@@ -45,7 +45,7 @@ typedef struct bide_notify_waiter {
 
 extern const bide_waiter_queue_ops bide_notify_ops_;
 
-/* What a waiter wants that no phase ends, in place of the phase in which it has begun. */
+/* The target of a waiter that no phase ends, in place of the phase in which it has begun. */
 #define BIDE_NOTIFY_NO_PHASE_ UINT32_MAX
 
 BIDE_INLINE bool bide_notify_is_due_(const bide_queue_waiter *waiter, uintptr_t state)
@@ -113,8 +113,8 @@ BIDE_INLINE int bide_notify_resume_(bide_awaiter *awaiter)
 bool bide_notify_pass_on_(bide_awaiter *awaiter);
 
 /*
- * How such a wait has ended. A wait that ended by notifying all, by the close, or cut short, has
- * taken nothing.
+ * How such a wait has ended. A wait that ended by notifying all, by the close, or by cancellation
+ * has taken nothing.
  */
 __extension__ static const bide_awaiter_ops bide_notify_had_one_ = {
     .ready = NULL,

@@ -207,7 +207,7 @@ BIDE_INLINE bide_awaiter *bide_oneshot_recv_(bide_oneshot_waiter *waiter, bide_o
 
 /*
  * Receives the value, to where `to` points; waits until it is sent. `waiter` and `to` must stay
- * until the wait has ended. The value is taken when the receiver goes on, and stays for another
+ * until the wait has ended. The value is taken when the receiver resumes, and stays for another
  * receive if it does not.
  * Threads: the receiver's. Errors: -EPIPE (closed before anything was sent, or the value has been
  * received already), -ECANCELED, -ETIMEDOUT. Suspends: if nothing was sent yet. Cancel-safe: yes.

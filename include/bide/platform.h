@@ -135,7 +135,7 @@ BIDE_INLINE uint64_t bide_duration_(uint64_t duration, const char *what, const c
 
 /*
  * The end of an object's life: does nothing; where BIDE_DEBUG is 1 it has `check` look whether the
- * object is in use, and tell of misuse with BIDE_MISUSE_(what, name).
+ * object is in use, and report misuse with BIDE_MISUSE_(what, name).
  */
 #if BIDE_DEBUG
 #define BIDE_END_OF_LIFE_(check, object, what, name) check((object), BIDE_MISUSE_(what, name))

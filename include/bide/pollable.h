@@ -67,7 +67,7 @@ BIDE_INLINE int bide_pollable_fd(const bide_pollable *pollable)
  * bide_default_context if that is NULL: then it starts on this thread. The awaiter is the
  * pollable's until it is finished. So is the context's stop source, if it has one, requests on
  * which reach the awaiter. If the operation has ended already, the descriptor is readable when this
- * returns. To start a second one is misuse.
+ * returns. Starting a second one is misuse.
  * Threads: the owner's. Suspends: never.
  */
 void bide_pollable_start(bide_pollable *pollable, const bide_context *context,
@@ -91,7 +91,7 @@ void bide_pollable_cancel(bide_pollable *pollable, int reason);
 
 /*
  * Sets a deadline for the operation under way, in nanoseconds of bide_platform.now(); BIDE_FOREVER
- * takes it back. The descriptor does not tell of it: poll with the timeout below, and call
+ * takes it back. The descriptor does not report it: poll with the timeout below, and call
  * bide_pollable_finish whatever poll returns.
  * Threads: the owner's. Progress: wait-free.
  */

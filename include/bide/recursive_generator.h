@@ -46,7 +46,7 @@ BIDE_INLINE bide_frame *bide_recursive_generator_yield_(bide_frame *frame, void 
     return NULL;
 }
 
-/* The root's end is told to the consumer, another's end to the generator that yields from it. */
+/* Reports the root's end to the consumer, another's end to the generator that yields from it. */
 BIDE_INLINE bide_frame *bide_recursive_generator_final_(bide_frame *frame,
                                                         const bide_context *context)
 {

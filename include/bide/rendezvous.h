@@ -163,7 +163,7 @@ BIDE_INLINE bide_awaiter *bide_rendezvous_recv_(bide_rendezvous_receiver *receiv
 
 /*
  * Sends a copy of the element at `from`; waits until a receiver has it. `from` and `sender` must
- * stay until the wait has ended. If the coroutine is destroyed before it goes on, the element may
+ * stay until the wait has ended. If the coroutine is destroyed before it resumes, the element may
  * have been received.
  * Threads: any. Errors: -EPIPE (closed), -ECANCELED, -ETIMEDOUT. Suspends: unless a receiver waits,
  * or it is closed. Cancel-safe: yes, the element was not received. Progress: lock-free; a claimed
@@ -190,7 +190,7 @@ BIDE_INLINE bide_awaiter *bide_rendezvous_recv_(bide_rendezvous_receiver *receiv
 /*
  * Sends at once, to a receiver that waits, in a select or not; or not at all.
  * Threads: any. Errors: -EPIPE (closed), -EAGAIN (no receiver waits, or another thread is about to
- * serve the one that does). Suspends: never. Progress: lock-free.
+ * serve the waiting receiver). Suspends: never. Progress: lock-free.
  */
 #define bide_rendezvous_try_send(rendezvous_, from)       \
     bide_rendezvous_try_send_(&(rendezvous_)->rendezvous, \

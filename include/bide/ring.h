@@ -32,7 +32,7 @@ BIDE_EXTERN_C_BEGIN
     }
 
 /*
- * Is `count` one that a ring can have: a power of two?
+ * Whether a ring can have `count` elements: it is a power of two.
  * Threads: any. Errors: none. Suspends: never. Progress: wait-free.
  */
 BIDE_INLINE bool bide_ring_fits(size_t count)

@@ -63,7 +63,7 @@ typedef struct bide_run_loop {
     bool stopping;
     int fd;                                     /* for a foreign loop to poll; -1: none */
     const struct bide_run_loop_events_ *events; /* of the kernel (loop.h); NULL: none */
-    struct bide_run_loop *outer; /* what this thread ran before, and goes on with afterwards */
+    struct bide_run_loop *outer; /* that this thread ran before, and continues afterwards */
     bide_frame stop_frame;
     bide_atomic(uint32_t) stop_posted;
     uint64_t deadline; /* when to look for timers that are due */
@@ -116,10 +116,11 @@ void bide_run_loop_stop(bide_run_loop *loop);
  */
 int bide_run_loop_wait(bide_run_loop *loop, bide_awaiter *awaiter);
 
-/* What a shutdown has left. */
+/* The rest that a shutdown has left. */
 typedef struct bide_run_loop_remaining {
-    /* Tasks that were begun on the loop and have not ended: spawned ones, those that a thread waits for, and the
-     * coroutines of scopes. Always 0 if the library was built with BIDE_ROOTS as 0. */
+    /* Tasks that were begun on the loop and have not ended: spawned ones, tasks that a thread
+     * waits for, and the coroutines of scopes. Always 0 if the library was built with BIDE_ROOTS as
+     * 0. */
     size_t tasks;
 
     size_t ready;    /* coroutines that are ready and do not run */
@@ -133,9 +134,10 @@ typedef struct bide_run_loop_remaining {
  * A coroutine that does not suspend holds the thread beyond the deadline: it alone can end its turn.
  *
  * If something is left, puts its numbers in *remaining, unless that is NULL, and returns -ETIMEDOUT. The loop does not
- * run then: what is suspended stays so, and what is ready is kept. A further call, with a later deadline, goes on; one
- * whose deadline has passed counts. bide_dump_scheduler (dump.h) names the tasks and what they wait for. This thread may
- * destroy the coroutines that remain (bide_destroy in handle.h; of a spawned one its root).
+ * run then: suspended coroutines stay suspended, and ready ones are kept. A further call with a
+ * later deadline continues; one whose deadline has passed counts. bide_dump_scheduler (dump.h)
+ * names the tasks and what they wait for. This thread may destroy the coroutines that remain
+ * (bide_destroy in handle.h; of a spawned one its root).
  *
  * It looks whether tasks that other threads run have ended once in 50 us at first, and later once in 10 ms: that is how late it may be.
  * From inside one of the loop's coroutines it is misuse, and reported.
@@ -170,7 +172,7 @@ uint64_t bide_run_loop_next_deadline(bide_run_loop *loop);
  * and the poll. To be polled for reading, level-triggered or edge-triggered, and for nothing else:
  * the loop reads it. The first call opens it, later ones return the same, until
  * bide_run_loop_close_fd. It costs each call of bide_run_loop_run_ready one system call, and the
- * first post after one, another. It is closed on exec; a child of fork that goes on without exec
+ * first post after one, another. It is closed on exec; a child of fork that continues without exec
  * may not use it.
  * Threads: one at a time. Errors: -EMFILE, -ENFILE, -ENODEV, -ENOMEM.
  */

@@ -53,7 +53,7 @@ enum {
     BIDE_RW_LOCK_READER_ = 4 * BIDE_QUEUE_ONE      /* one of the others */
 };
 
-/* What a waiter wants, and what it holds. The last is only wanted, by one that may upgrade. */
+/* The modes that a waiter wants or holds. The last is only wanted, by a holder that may upgrade. */
 enum {
     BIDE_RW_LOCK_NONE_,
     BIDE_RW_LOCK_READS_,
@@ -127,7 +127,7 @@ BIDE_INLINE bool bide_rw_lock_take_upgradable_(bide_waiter_queue *queue)
     return false;
 }
 
-/* By the one that may: also past waiters, because it stands in front of them (U2). */
+/* For the holder that may upgrade: also past waiters, because it is in front of them (U2). */
 BIDE_INLINE bool bide_rw_lock_take_upgrade_(bide_waiter_queue *queue)
 {
     const uintptr_t alone = BIDE_RW_LOCK_UPGRADABLE_;
@@ -176,8 +176,8 @@ BIDE_INLINE bool bide_rw_lock_try_write(bide_rw_lock_waiter *waiter, bide_rw_loc
 }
 
 /*
- * Takes it to read, as the one that may upgrade, if nobody else may, and nobody writes or waits. False:
- * not so, or it is closed.
+ * Takes it to read, as the holder that may upgrade, if nobody else may, and nobody writes or waits.
+ * False: not so, or it is closed.
  * Threads: any. Progress: lock-free.
  */
 BIDE_INLINE bool bide_rw_lock_try_upgradable_read(bide_rw_lock_waiter *waiter, bide_rw_lock *lock)
@@ -244,7 +244,7 @@ BIDE_INLINE int bide_rw_lock_upgrade_resume_(bide_awaiter *awaiter)
     return 0;
 }
 
-/* What was handed to a coroutine that is destroyed goes to the next waiter. */
+/* A lock that was handed to a destroyed coroutine goes to the next waiter. */
 bool bide_rw_lock_withdraw_(bide_awaiter *awaiter);
 bool bide_rw_lock_upgrade_withdraw_(bide_awaiter *awaiter);
 
@@ -286,8 +286,8 @@ BIDE_INLINE bide_awaiter *bide_rw_lock_read(bide_rw_lock_waiter *waiter, bide_rw
 
 /*
  * The same to write, alone.
- * Threads: any. Errors: as bide_rw_lock_read. Suspends: if it cannot be had at once. Cancel-safe:
- * yes. Progress: lock-free.
+ * Threads: any. Errors: as bide_rw_lock_read. Suspends: if it is not available at once.
+ * Cancel-safe: yes. Progress: lock-free.
  */
 BIDE_KEY_SCOPED(bide_rw_lock_unlock);
 BIDE_MUST_AWAIT
@@ -307,10 +307,11 @@ BIDE_INLINE bide_awaiter *bide_rw_lock_write(bide_rw_lock_waiter *waiter, bide_r
 }
 
 /*
- * The same to read beside other readers, as the one that may upgrade: there is one at a time, and the
- * next waits. Writers, and others that may upgrade, wait while it holds the lock; readers do not.
- * Threads: any. Errors: as bide_rw_lock_read. Suspends: if it cannot be had at once. Cancel-safe:
- * yes. Progress: lock-free.
+ * The same to read beside other readers, as the holder that may upgrade: there is one at a time,
+ * and the next waits. Writers, and others that may upgrade, wait while it holds the lock; readers
+ * do not.
+ * Threads: any. Errors: as bide_rw_lock_read. Suspends: if it is not available at once.
+ * Cancel-safe: yes. Progress: lock-free.
  */
 BIDE_KEY_SCOPED(bide_rw_lock_unlock);
 BIDE_MUST_AWAIT
@@ -373,10 +374,10 @@ BIDE_INLINE bool bide_rw_lock_try_upgrade_checked_(bide_rw_lock_waiter *waiter, 
 
 /*
  * bide_rw_lock_upgrade(waiter): has the holder, which has locked it by _upgradable_read, write: waits
- * until the other readers have unlocked it. It stands in front of all that wait, readers too. If it ends
+ * until the other readers have unlocked it. It is in front of all waiters, readers too. If it ends
  * with 0 the holder writes; otherwise it still reads, and may upgrade. In either case it unlocks.
  * An upgrade whose coroutine is destroyed, or that loses a select, leaves the lock as it was before.
- * To upgrade what `waiter` has not locked so is misuse, which is detected if BIDE_DEBUG is 1.
+ * Upgrading a lock that `waiter` has not locked so is misuse, which is detected if BIDE_DEBUG is 1.
  * Threads: any, on behalf of the holder. Errors: -EPIPE (closed), -ECANCELED, -ETIMEDOUT. Suspends: if
  * there are other readers. Cancel-safe: yes. Progress: lock-free.
  */
@@ -461,7 +462,7 @@ BIDE_INLINE void bide_rw_lock_unlock_(bide_rw_lock_waiter *waiter)
         bide_rw_lock_unlock_slow_(queue, state, held);
 }
 
-/* To read, or to read as the one that may upgrade. */
+/* To read, or to read as the holder that may upgrade. */
 void bide_rw_lock_downgrade_(bide_rw_lock_waiter *waiter, uint32_t holds);
 
 BIDE_INLINE void bide_rw_lock_unlock_checked_(bide_rw_lock_waiter *waiter, const char *what,
@@ -473,7 +474,7 @@ BIDE_INLINE void bide_rw_lock_unlock_checked_(bide_rw_lock_waiter *waiter, const
         bide_rw_lock_unlock_(waiter);
 }
 
-/* What is held is more than `holds`. */
+/* The held mode must be more than `holds`. */
 BIDE_INLINE void bide_rw_lock_downgrade_checked_(bide_rw_lock_waiter *waiter, uint32_t holds,
                                                  const char *what, const char *function,
                                                  const char *file, unsigned line)
@@ -488,8 +489,8 @@ BIDE_INLINE void bide_rw_lock_downgrade_checked_(bide_rw_lock_waiter *waiter, ui
 /*
  * bide_rw_lock_unlock unlocks what was locked with `waiter`. The waiters whose turn it is hold the
  * lock from now on, and are woken on their schedulers, but not on the caller's stack while a
- * coroutine is running on it. To unlock what this waiter has not locked is misuse, which is caught
- * where BIDE_DEBUG is 1.
+ * coroutine is running on it. Unlocking a lock that this waiter has not locked is misuse, which is
+ * detected if BIDE_DEBUG is 1.
  * Threads: any, on behalf of the holder. Suspends: never. Progress: lock-free.
  */
 #if BIDE_DEBUG
@@ -564,8 +565,8 @@ BIDE_INLINE void bide_rw_lock_destroy_checked_(bide_rw_lock *lock, const char *w
  *     that come later find WAITING. Nobody in line could be admitted that it passes, except for readers,
  *     which it holds back as a writer does. So it may also take the lock past waiters, while no server
  *     is active.
- * U3. Who arrives at a line that is not empty leaves the serving to the next put, because it cannot be
- *     admitted before those in front. An upgrade can. So it puts, after it has enlisted: the same value,
+ * U3. A waiter that arrives at a line that is not empty leaves the serving to the next put, because it
+ *     cannot be admitted before those in front. An upgrade can. So it puts, after it has enlisted: the same value,
  *     which serves if nobody does. It still holds the lock then, so the lock is there.
  * U4. An upgrade that was admitted, and of which its coroutine will not know, is taken back by a
  *     downgrade, which makes more possible (5 in waiter_queue.md). The coroutine holds what it held

@@ -44,7 +44,7 @@ typedef struct bide_schedule_operation {
 } bide_schedule_operation;
 
 /*
- * The coroutine goes on as one of those of `scheduler`: what runs in it now does there too, until
+ * The coroutine continues on `scheduler`: the code that runs in it now does so too, until
  * its end or the next of these. With its own scheduler it lets others run first. The coroutine
  * moves whatever the status is: an error says that it was asked to stop, before or in the meantime.
  * `operation` must stay until the coroutine has ended.
@@ -65,7 +65,7 @@ typedef struct bide_resume_on_operation {
 } bide_resume_on_operation;
 
 /*
- * Waits for `inner`, then goes on as by bide_schedule. Ends with the status of `inner`, which is
+ * Waits for `inner`, then continues as by bide_schedule. Ends with the status of `inner`, which is
  * not begun if the coroutine was asked to stop and it can be cancelled. `operation` must stay until
  * the coroutine has ended. As a case of a select it does not move the coroutine.
  * Threads: any. Errors: those of `inner`. Suspends: always. Cancel-safe: as its inner operation is.
@@ -86,10 +86,11 @@ typedef struct bide_schedule_on_operation {
 } bide_schedule_on_operation;
 
 /*
- * Starts `inner` on `scheduler` (in the caller's context otherwise), and goes on where the
- * coroutine is now when it has ended; ends with its status. It is not begun if the coroutine was
- * asked to stop and it can be cancelled. `operation` must stay until the wait has ended. As a case
- * of a select it waits there, but what it takes it takes on the select's own thread.
+ * Starts `inner` on `scheduler` (in the caller's context otherwise), and continues where
+ * the coroutine is now when `inner` has ended; ends with its status. It is not begun if the
+ * coroutine was asked to stop and it can be cancelled. `operation` must stay until the wait has
+ * ended. As a case of a select it waits there, but what it takes it takes on the select's own
+ * thread.
  * Threads: any. Errors: those of `inner`. Suspends: always. Cancel-safe: as its inner operation is.
  * Progress: that of `inner`.
  */

@@ -44,10 +44,10 @@
 
 BIDE_EXTERN_C_BEGIN
 
-/* What a scope does that is not as bide_scope_init makes it. All zero: that. */
+/* How a scope differs from one of bide_scope_init. All zero: in nothing. */
 typedef struct bide_scope_options {
     bool spares;        /* a coroutine that fails does not stop the others */
-    bool collects;      /* those that have ended are kept for bide_scope_next */
+    bool collects;      /* ended branches are kept for bide_scope_next */
     size_t max_running; /* so many run at a time, and the rest waits in the scope; 0: any number */
 } bide_scope_options;
 
@@ -61,10 +61,10 @@ typedef struct bide_scope {
     bool collects;
     bide_atomic(uint32_t) lock;
     size_t max_running;
-    size_t has_begun;            /* those that were begun and have not ended */
-    size_t uncollected;          /* those that next has not returned */
-    bide_awaiter_chain held;     /* those that wait for room, in order */
-    bide_awaiter_chain finished; /* those that next is to return, in order */
+    size_t has_begun;            /* branches that were begun and have not ended */
+    size_t uncollected;          /* branches that next has not returned */
+    bide_awaiter_chain held;     /* branches that wait for room, in order */
+    bide_awaiter_chain finished; /* branches that next is to return, in order */
     bide_awaiter *waits;         /* the next that waits, or NULL */
 
     /* of the trees of open scopes, where misuse is looked for */
@@ -88,7 +88,7 @@ void bide_scope_init_with_(bide_scope *scope, bide_frame *owner, const bide_scop
  * The same with options, which are copied.
  *
  * `spares`: bide_scope_join still ends with the first error. `collects`: each branch is returned by
- * bide_scope_next once it has ended, but for those that were given an `ended`, which is called
+ * bide_scope_next once it has ended, except branches that were given an `ended`, which is called
  * instead. `max_running`: a coroutine that is begun beyond that waits until one ends, then the one
  * that has waited longest begins. A coroutine that waits in turn for one that it has begun in the
  * same scope still counts, so such scopes need room for both.
@@ -103,10 +103,10 @@ void bide_scope_init_with_(bide_scope *scope, bide_frame *owner, const bide_scop
  * posted, not run, by this. Cannot fail. In a scope that was asked to stop it begins all the same,
  * and its waits end at once.
  *
- * `branch` is the caller's until the scope is joined. Where BIDE_DEBUG is 1, to spawn into a scope that is
- * not open is caught as misuse, and so is to use `branch` again before. What the operation had when the branch ended
- * belongs to the scope's user from then on, also if the owner is destroyed before it joins;
- * branch->status says whether it had anything.
+ * `branch` is the caller's until the scope is joined. Where BIDE_DEBUG is 1, spawning into a scope
+ * that is not open is reported as misuse, and so is using `branch` again before. Whatever the
+ * operation had when the branch ended belongs to the scope's user from then on, also if the owner
+ * is destroyed before it joins; branch->status says whether it had anything.
  * Threads: the owner's, or that of a coroutine of the scope. Suspends: never. Progress: blocks as
  * bide_stop_source_attach does, and with options for a moment, for a lock of the scope's.
  */
@@ -133,8 +133,8 @@ BIDE_INLINE void bide_scope_stop(bide_scope *scope)
 }
 
 /*
- * Asks one of those that run in the scope to stop: `branch`, and what runs below it. If it then ends
- * with -ECANCELED, that is no failure: the others go on, and the join does not end with it;
+ * Asks one branch of the scope to stop: `branch`, and whatever runs below it. If it then ends
+ * with -ECANCELED, that is no failure: the others continue, and the join does not end with it;
  * branch->status says it. `branch` must stay until this has returned, so it may have ended, but its
  * memory may not have been used again.
  * Threads: the owner's, or that of a coroutine of the scope. Suspends: never. Progress: as
@@ -157,8 +157,8 @@ typedef struct bide_scope_next_operation {
 /*
  * Waits until another coroutine of a scope that `collects` has ended, and stores its branch in
  * *branch; branch->status says what it ended with. In the order in which they end, each once. From
- * then on the branch is the caller's, who may spawn in it again. Those that are not taken are the
- * caller's when the scope is joined.
+ * then on the branch is the caller's, who may spawn in it again. Branches that are not taken are
+ * the caller's when the scope is joined.
  *
  * A request to stop the owner reaches the scope's coroutines too. This then ends with the reason if
  * none has ended; bide_scope_join waits for them.
@@ -172,8 +172,8 @@ bide_awaiter *bide_scope_next(bide_scope_next_operation *next, bide_scope *scope
 
 /*
  * Waits until all that was begun in the scope has ended; ends with the first error, or 0. A scope
- * that was joined is joined again at once, with the same status. To join one that was never opened is
- * misuse, which is detected if BIDE_DEBUG is 1.
+ * that was joined is joined again at once, with the same status. Joining a scope that was never
+ * opened is misuse, which is detected if BIDE_DEBUG is 1.
  *
  * When the coroutine that awaits this is asked to stop, so are they, with the same reason, and the
  * wait ends when they have:
@@ -192,8 +192,8 @@ bide_awaiter *bide_scope_join(bide_scope *scope);
 /*
  * Destroys what still runs in the scope, newest first, as bide_destroy does, and closes it; if it was
  * joined, or its owner was destroyed while it joined, this does nothing. For the owner's `finally`:
- * so an owner that is destroyed, or returns early, leaves nothing behind. What is destroyed must not
- * run meanwhile: the rules of bide_destroy.
+ * so an owner that is destroyed, or returns early, leaves nothing behind. The destroyed coroutines
+ * must not run meanwhile: the rules of bide_destroy.
  * Threads: the owner's. Suspends: never. Progress: as bide_destroy, for each.
  */
 void bide_scope_destroy(bide_scope *scope);

@@ -42,7 +42,7 @@ enum { BIDE_SEGMENT_WEIGHS_ = 32 };
 #define BIDE_SEGMENT_CLOSED_ (SIZE_MAX / 2 + 1)
 
 /*
- * What a cell is. Its type is known to macros only: functions take the sizes of a cell (`stride`)
+ * The type of a cell. It is known to macros only: functions take the sizes of a cell (`stride`)
  * and an element.
  */
 #define BIDE_SEGMENT_CELL_(type)      \

@@ -43,7 +43,7 @@
  * loops), that thread makes the call while the select waits, and what follows about partners holds.
  *
  * If the awaiting coroutine is destroyed as it waits, no case is lost either: what was taken is
- * given back. A partner on a rendezvous that was told that its element was received is an exception,
+ * given back. A partner on a rendezvous whose send has ended is an exception,
  * because the element is in the receiver's memory, and so are bytes that the thread of another loop has
  * received for the select: bide_select_winner names that case, in the coroutine's `finally` part and after
  * it. (A connection that was accepted so is closed.)
@@ -131,13 +131,13 @@ BIDE_INLINE void bide_select_case_init(bide_select_case *c, bide_awaiter *awaite
 }
 
 /*
- * Waits until one of `count` cases can be had, and takes it alone; with none, until it is asked to
+ * Waits until one of `count` cases is ready, and takes it alone; with none, until it is asked to
  * stop, as Go's select does. *random is any number, the seed; it is changed with each use, by one
  * select at a time; NULL: as bide_select_any_in_order. Ends with the winner's status, 0 or -EPIPE
  * mostly. If it is cancelled, no case was had. `select`, the cases and what they are of are the
  * caller's until the wait has ended; the same cases may be used again, each made anew.
  * Threads: any. Errors: those of the winner, -ECANCELED, -ETIMEDOUT, -EOPNOTSUPP (a case cannot be
- * undone, see above; misuse in debug builds). Suspends: if no case can be had. Cancel-safe: yes.
+ * undone, see above; misuse in debug builds). Suspends: if no case is ready. Cancel-safe: yes.
  * Progress: that of its cases; waiting blocks as bide_stop_source_attach does, if the context has a
  * stop source.
  */
@@ -146,9 +146,9 @@ bide_awaiter *bide_select_any(bide_select *select, bide_select_case *cases, size
                               uint64_t *random);
 
 /*
- * The same, but of several cases that can be had it takes the first in the array. So a case that
- * can always be had keeps those behind it from ever being taken: put what is rare and urgent in
- * front, a request to stop before a stream of work.
+ * The same, but of several ready cases it takes the first in the array. So a case that is always
+ * ready keeps the cases behind it from ever being taken: put rare and urgent cases in front, such
+ * as a request to stop before a stream of work.
  * Threads: any. Errors: as bide_select_any. Suspends: as bide_select_any. Cancel-safe: as
  * bide_select_any. Progress: as bide_select_any.
  */
@@ -157,7 +157,7 @@ bide_awaiter *bide_select_any_in_order(bide_select *select, bide_select_case *ca
 
 /*
  * bide_select_any at once. Receives from descriptors are attempted only on the thread of their loop.
- * Threads: any. Errors: -EAGAIN (no case can be had, or there is none), those of the winner,
+ * Threads: any. Errors: -EAGAIN (no case is ready, or there is none), those of the winner,
  * -EOPNOTSUPP (as above). Suspends: never. Progress: that of its cases.
  */
 int bide_select_try(bide_select *select, bide_select_case *cases, size_t count, uint64_t *random);

@@ -1,5 +1,5 @@
 /*
- * A registered set of waits: operations that stay registered while their owner takes the one that
+ * A registered set of waits: operations that stay registered while their owner takes whichever
  * completes next, again and again. Floor: queue.
  *
  *     bide_select_set_init(&self->set);
@@ -27,11 +27,11 @@
  *        |               |  +----next: the attempt fails---- notified <-+ its wait has ended
  *        +--next, remove, end--+
  *
- * What may be a member is what may be a case of a select (select.h): nothing is taken before `next`
- * returns it, or it is given back if the member is removed instead. A partner at a rendezvous is the
- * exception: it may carry out a member's operation while the set waits. So may the thread of a
- * descriptor's loop, if that is another one than the owner's. Then the member is returned by `next`; if
- * the set ends first, the member's status is 0.
+ * An operation may be a member if it may be a case of a select (select.h): nothing is taken before
+ * `next` returns it, or it is given back if the member is removed instead. A partner at a
+ * rendezvous is the exception: it may carry out a member's operation while the set waits. So may
+ * the thread of a descriptor's loop, if that is another one than the owner's. Then the member is
+ * returned by `next`; if the set ends first, the member's status is 0.
  *
  * While the owner does something else, a member that has been notified keeps its notification: other
  * waiters of the same object are not notified in its place until the owner calls `next` again, or
@@ -106,9 +106,9 @@ void bide_select_set_add_(bide_select_set *set, bide_select_member *member, bide
 /*
  * Adds `awaiter`, an operation that was made but not begun: bide_select_set_next attempts or begins
  * it. `member` and the operation are the caller's until `next` has returned the member, or it was
- * removed; then the member may be added again, with an operation made anew. What a select refuses
- * is refused here: `next` returns the member with -EOPNOTSUPP, debug builds report it, and it does
- * not compile where bide_select_case_init does not.
+ * removed; then the member may be added again, with an operation made anew. An operation that a
+ * select refuses is refused here: `next` returns the member with -EOPNOTSUPP, debug builds report
+ * it, and it does not compile where bide_select_case_init does not.
  * Threads: the owner's. Progress: wait-free.
  */
 BIDE_INLINE void bide_select_set_add(bide_select_set *set, bide_select_member *member,
@@ -120,11 +120,11 @@ BIDE_INLINE void bide_select_set_add(bide_select_set *set, bide_select_member *m
 }
 
 /*
- * Waits until the operation of a member can be had, and takes it. The member is stored in *member,
+ * Waits until the operation of a member is ready, and takes it. The member is stored in *member,
  * is outside the set, and member->status is what its operation ended with. If the wait is cancelled
  * nothing was taken, and all members stay.
  * Threads: the owner's. Errors: -ENOENT (the set is empty), -ECANCELED, -ETIMEDOUT. Suspends: if no
- * member can be had. Cancel-safe: yes. Progress: that of the members' operations; the time for each
+ * member is ready. Cancel-safe: yes. Progress: that of the members' operations; the time for each
  * of their ends does not depend on the number of members.
  */
 BIDE_KEY_SCOPED(bide_select_set_destroy);
@@ -133,7 +133,7 @@ bide_awaiter *bide_select_set_next(bide_select_set *set, bide_select_member **me
 
 /*
  * The same at once: does not wait.
- * Threads: the owner's. Errors: -ENOENT (the set is empty), -EAGAIN (no member can be had).
+ * Threads: the owner's. Errors: -ENOENT (the set is empty), -EAGAIN (no member is ready).
  * Suspends: never. Cancel-safe: yes. Progress: as bide_select_set_next.
  */
 BIDE_KEY_SCOPED(bide_select_set_destroy);

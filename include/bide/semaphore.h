@@ -39,7 +39,7 @@ typedef struct bide_semaphore_waiter {
 
 extern const bide_waiter_queue_ops bide_semaphore_ops_;
 
-/* Tells of misuse: more than BIDE_SEMAPHORE_MAX permits can neither be free nor be had. */
+/* Reports misuse: more than BIDE_SEMAPHORE_MAX permits can neither be free nor be acquired. */
 BIDE_COLD void bide_semaphore_too_many_(const char *what, const char *function);
 
 /*
@@ -111,7 +111,7 @@ BIDE_INLINE void bide_semaphore_cancel_(bide_awaiter *awaiter)
     bide_waiter_queue_cancel((bide_queue_waiter *)(void *)awaiter, &bide_semaphore_ops_);
 }
 
-/* What was handed to a coroutine that is destroyed goes to the next waiter. */
+/* Permits that were handed to a destroyed coroutine go to the next waiter. */
 bool bide_semaphore_withdraw_(bide_awaiter *awaiter);
 
 /* None are wanted, or more than there can be: misuse. Makes an operation that ends with -EINVAL. */

@@ -56,7 +56,7 @@ BIDE_INLINE bide_sequence bide_sequence_distance(bide_sequence a, bide_sequence 
 }
 
 /*
- * Does `a` come before `b`?
+ * Whether `a` comes before `b`.
  * Threads: any. Errors: none. Suspends: never. Progress: wait-free.
  */
 BIDE_INLINE bool bide_sequence_precedes(bide_sequence a, bide_sequence b)
@@ -87,7 +87,7 @@ BIDE_INLINE bide_sequence_signed bide_sequence_difference(bide_sequence a, bide_
  *    same width cannot hold that distance, so difference then is its greatest value, one less than
  *    the true distance. Thus its sign agrees with precedes at every distance. A plain cast would be
  *    negative there, and a wait for that sequence would end at once.
- * 2. distance and precedes are exact everywhere. What is built on sequences uses no other.
+ * 2. distance and precedes are exact everywhere. Code built on sequences uses no other.
  *
  * Source: the traits of the seed article on sequence barriers, whose difference is wrong at half
  * the range.

@@ -34,7 +34,7 @@ typedef uint64_t bide_sequence64_counter_;
 #define BIDE_SEQUENCE_NAME_(object, rest) object##64##rest
 #include "bide/detail/sequence_again.inc"
 
-/* ---- Those that tell where they are misused ---- */
+/* ---- Functions that report where they are misused ---- */
 
 /*
  * The end of a barrier, and of a group.

@@ -28,7 +28,7 @@ typedef uintptr_t bide_sequence8_counter_;
 #define BIDE_SEQUENCE_NAME_(object, rest) object##8##rest
 #include "bide/detail/sequence_again.inc"
 
-/* ---- Those that tell where they are misused ---- */
+/* ---- Functions that report where they are misused ---- */
 
 /*
  * The end of a barrier, and of a group.

@@ -86,7 +86,7 @@ BIDE_INLINE void bide_sequence_barrier_init(bide_sequence_barrier *barrier, bide
 }
 
 /*
- * The sequence that was published last. What its publisher wrote before is visible.
+ * The sequence that was published last. Writes that its publisher made before are visible.
  * Threads: any. Suspends: never. Progress: wait-free.
  */
 BIDE_INLINE bide_sequence bide_sequence_barrier_last_published(bide_sequence_barrier *barrier)
@@ -122,8 +122,8 @@ BIDE_INLINE void bide_sequence_barrier_publish_checked_(bide_sequence_barrier *b
 /*
  * bide_sequence_barrier_publish(barrier, sequence): publishes `sequence`, less than half the range ahead
  * of the last, and with it all before it. Waiters for it, or for less, are resumed, each on its own
- * scheduler, in the order in which they came. To go back is misuse, which is detected if BIDE_DEBUG is 1;
- * to publish the last one again changes nothing.
+ * scheduler, in the order in which they came. Going back is misuse, which is detected if BIDE_DEBUG
+ * is 1; publishing the last one again changes nothing.
  * Threads: the publisher's, one at a time. Errors: none. Suspends: never. Progress: wait-free while
  * nobody waits: a store and a load, and for a while after somebody has waited a full fence too;
  * otherwise lock-free, and linear in the waiters.

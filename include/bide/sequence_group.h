@@ -50,7 +50,7 @@ typedef struct bide_sequence_group_member {
 typedef struct bide_sequence_group {
     bide_sequence_barrier *const *fixed; /* the caller's array; constant while shared */
     size_t count;
-    /* those that have joined; written under the lock */
+    /* members that have joined; written under the lock */
     bide_atomic(bide_sequence_group_member *) first;
     bide_atomic(uint32_t) lock;
 } bide_sequence_group;
@@ -166,7 +166,7 @@ BIDE_INLINE void bide_sequence_group_add_checked_(bide_sequence_group *group,
  * they have published, it has published before.
  * A member that joins a group again before it has left is misuse, which is detected if BIDE_DEBUG is 1.
  * Threads: any, at any time. Errors: none. Suspends: never. Progress: blocks while another looks at
- * those that have joined, joins or leaves.
+ * the members that have joined, joins or leaves.
  */
 #if BIDE_DEBUG && !BIDE_CHECK
 #define bide_sequence_group_join(group, member, barrier, after)              \
@@ -196,9 +196,10 @@ BIDE_INLINE void bide_sequence_group_add_checked_(bide_sequence_group *group,
 #endif
 
 /*
- * bide_sequence_group_add(group, member, barrier): makes a barrier that is in use a member as it stands: for what is put up before anything runs;
- * and for one that is a member of another group already, where it holds back those that would
- * overwrite what it is to read. Otherwise as join.
+ * bide_sequence_group_add(group, member, barrier): makes a barrier that is in use a member with its
+ * present position: for groups that are built before anything runs; and for a barrier that is a
+ * member of another group already, where it holds back the producers that would overwrite what it
+ * is to read. Otherwise as join.
  * Threads: as bide_sequence_group_join. Errors: none. Suspends: never. Progress: as
  * bide_sequence_group_join.
  */
@@ -241,11 +242,11 @@ BIDE_INLINE bool bide_sequence_group_try_leave_checked_(bide_sequence_group *gro
 }
 
 /*
- * bide_sequence_group_try_leave(group, member): leaves, if that needs no waiting: removes the member and closes its barrier. What was published
- * stays published, and what the member has not done with is waited for no longer. True: nothing
- * refers to the member any more, and its memory may be freed. False: it is no member any more, but a wait
- * that waited for it has yet to turn to the others. Then this is to be called again, or leave is to
- * be awaited.
+ * bide_sequence_group_try_leave(group, member): leaves, if that needs no waiting: removes the
+ * member and closes its barrier. Published sequences stay published, and sequences that the member
+ * has not finished with are waited for no longer. True: nothing refers to the member any more, and
+ * its memory may be freed. False: it is no member any more, but a wait that waited for it has yet
+ * to turn to the others. Then this is to be called again, or leave is to be awaited.
  * To leave a group without having joined, with a member that is zero, is misuse, which is detected if
  * BIDE_DEBUG is 1.
  * Threads: the joiner's. Suspends: never. Progress: as bide_sequence_group_join.
@@ -355,8 +356,8 @@ BIDE_INLINE bide_sequence bide_sequence_group_past_(bide_sequence target, bide_s
 }
 
 /*
- * Has every member published `target`? Then *published is the slowest member's last; what any of
- * them published is visible, and so is what those that have left had done.
+ * Whether every member has published `target`. Then *published is the slowest member's last; the
+ * writes that any of them has published are visible, and so are those of members that have left.
  * Threads: any. Suspends: never. Progress: wait-free while nobody has joined; otherwise it blocks
  * while another looks, joins or leaves.
  */
@@ -391,7 +392,7 @@ BIDE_INLINE bool bide_sequence_group_ready_(bide_awaiter *awaiter)
 }
 
 /*
- * Waits until each of those that are members when the wait ends has published `target`. `waiter` is
+ * Waits until each barrier that is a member when the wait ends has published `target`. `waiter` is
  * the caller's memory, in use until then; its member `published` is then the slowest member's last
  * sequence, `target` or later. After -EPIPE it is the last of the member that was closed; after a
  * wait that was cancelled, the last of the member that was waited for.
@@ -439,7 +440,7 @@ BIDE_INLINE void bide_sequence_group_destroy_checked_(bide_sequence_group *group
 
 /*
  * bide_sequence_group_destroy(group): the end of its life. Does nothing; where BIDE_DEBUG is 1 it
- * tells of misuse if a member that has joined has not left.
+ * reports misuse if a member that has joined has not left.
  * Threads: one at a time, the only one that still has it. Suspends: never. Progress: wait-free.
  */
 #define bide_sequence_group_destroy(group) \

@@ -79,7 +79,7 @@ BIDE_INLINE bool bide_shared_task_ended(bide_shared_task *shared)
 }
 
 /*
- * What it ended with: 0 or a negative errno. Only after its end, which the caller has seen.
+ * The status of its end: 0 or a negative errno. Only after its end, which the caller has seen.
  * Threads: any. Errors: those of the body. Progress: wait-free.
  */
 BIDE_INLINE int bide_shared_task_error(const bide_shared_task *shared)
@@ -129,7 +129,7 @@ BIDE_INLINE bool bide_shared_task_withdraw_(bide_awaiter *awaiter)
 /*
  * Waits until `shared` has ended, and starts it if nobody has: at once, on this thread, if it has
  * the scheduler of the caller's context, and otherwise by posting it to its own. Ends with the
- * task's error, which is everybody's. If the wait is cancelled the task goes on all the same.
+ * task's error, which is everybody's. If the wait is cancelled the task continues all the same.
  * `waiter` must stay until the wait has ended.
  * Threads: any. Errors: those of the body; -ECANCELED, -ETIMEDOUT. Suspends: if it has not ended.
  * Cancel-safe: yes. Progress: lock-free.

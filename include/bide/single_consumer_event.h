@@ -54,7 +54,7 @@ typedef bide_single_consumer_event_waiter bide_single_consumer_auto_event_waiter
 
 /* ---- What both do ---- */
 
-/* Is a wait under way? */
+/* Whether a wait is under way. */
 BIDE_INLINE bool bide_single_consumer_is_waiter_(uintptr_t word)
 {
     return word > BIDE_SINGLE_SET_FOR_GOOD_;
@@ -176,8 +176,8 @@ BIDE_INLINE void bide_single_consumer_event_set(bide_single_consumer_event *even
 }
 
 /*
- * Makes the event not set; does nothing if it is not set, or closed. What was written before the
- * sets that it undoes is then visible, as with bide_event_reset.
+ * Makes the event not set; does nothing if it is not set, or closed. Writes made before the
+ * sets that it undoes are then visible, as with bide_event_reset.
  * Threads: any. Progress: wait-free.
  */
 BIDE_INLINE void bide_single_consumer_event_reset(bide_single_consumer_event *event)
@@ -302,7 +302,7 @@ BIDE_INLINE bool bide_single_consumer_take_(bide_single_consumer_word_ *state)
 }
 
 /*
- * Takes the set that is remembered, if one is: true. What was written before it is then visible.
+ * Takes the set that is remembered, if one is: true. Writes made before it are then visible.
  * Threads: any, but not while another thread waits. Progress: lock-free.
  */
 BIDE_INLINE bool bide_single_consumer_auto_event_try_wait(bide_single_consumer_auto_event *event)
@@ -407,7 +407,7 @@ bide_single_consumer_auto_event_wait_blocking(bide_single_consumer_auto_event *e
  *     wait that finds it  leaves it                       SET -> NOT_SET,
  *       set                                               SET_FOR_GOOD -> CLOSED
  *     wait                NOT_SET -> pointer              NOT_SET -> pointer
- *     cut short           pointer -> NOT_SET              pointer -> NOT_SET
+ *     cancelled           pointer -> NOT_SET              pointer -> NOT_SET
  *     close               NOT_SET -> CLOSED               NOT_SET -> CLOSED
  *                         pointer -> CLOSED, and wakes    pointer -> CLOSED, and wakes
  *                         SET -> SET_FOR_GOOD             SET -> SET_FOR_GOOD: one more wait passes

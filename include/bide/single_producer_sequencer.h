@@ -225,7 +225,7 @@ bide_single_producer_sequencer_in_hand_(bide_single_producer_sequencer *sequence
                            bide_sequence_barrier_last_published(sequencer->cursor));
 }
 
-/* Are `count` from `first` on, at least one, claimed and not published? */
+/* Whether `count` from `first` on, at least one, are claimed and not published. */
 BIDE_INLINE bool
 bide_single_producer_sequencer_are_claimed_(bide_single_producer_sequencer *sequencer,
                                             bide_sequence first, bide_sequence count)
@@ -256,7 +256,7 @@ BIDE_INLINE void bide_single_producer_sequencer_unclaim_(bide_single_producer_se
 /*
  * bide_single_producer_sequencer_unclaim(sequencer, count): gives back the `count` slots that
  * were claimed last, and are not published. The next claim claims them again, and nobody notices.
- * To give back more than are in hand is misuse, which is detected if BIDE_DEBUG is 1.
+ * Giving back more than are in hand is misuse, which is detected if BIDE_DEBUG is 1.
  * Threads: the producer's. Errors: none. Suspends: never. Progress: wait-free.
  */
 #define bide_single_producer_sequencer_unclaim(sequencer, count) \
@@ -355,7 +355,7 @@ BIDE_INLINE void bide_single_producer_sequencer_abandon_(bide_single_producer_se
 /* ---- Consuming: all of it is the cursor's too, which consumers may use by itself ---- */
 
 /*
- * The last that is published, `last_known` or later. What was written before is visible.
+ * The last that is published, `last_known` or later. Writes made before it are visible.
  * Threads: any. Suspends: never. Progress: wait-free.
  */
 BIDE_INLINE bide_sequence bide_single_producer_sequencer_last_published_after(
@@ -496,7 +496,7 @@ bide_single_producer_sequencer_destroy_checked_(bide_single_producer_sequencer *
 
 /*
  * bide_single_producer_sequencer_destroy(sequencer): the end of its life. Does nothing; where
- * BIDE_DEBUG is 1 it tells of misuse if a consumer waits for what it would publish.
+ * BIDE_DEBUG is 1 it reports misuse if a consumer waits for a sequence that it would publish.
  * Threads: one at a time, the only one that still has it. Suspends: never. Progress: wait-free.
  */
 #define bide_single_producer_sequencer_destroy(sequencer)                           \

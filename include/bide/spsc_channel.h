@@ -288,7 +288,7 @@ BIDE_INLINE bide_spsc_channel_ *bide_spsc_channel_side_(bide_spsc_channel_ *chan
  * The same with options, which are copied. If it `drops_newest`, a send that finds the channel full
  * drops its element and ends with 0; it never waits. `undelivered` is called once for each element
  * that the receiver does not get, with options->argument: for each that is dropped, on the sender's
- * thread, and for those that are in the channel when it is destroyed. `element` is to be read during
+ * thread, and for those in the channel when it is destroyed. `element` is to be read during
  * the call only, which must not use the channel. A send that fails, or is cancelled, still has its
  * element.
  * Threads: before it is shared. Progress: wait-free. Source: Kotlin's BufferOverflow and
@@ -302,7 +302,7 @@ BIDE_INLINE bide_spsc_channel_ *bide_spsc_channel_side_(bide_spsc_channel_ *chan
 
 /*
  * Sends a copy of the element at `from`; waits while the channel is full. `from` and `waiter` must
- * stay until the wait has ended. If the coroutine is destroyed before it goes on, retry.status of
+ * stay until the wait has ended. If the coroutine is destroyed before it resumes, retry.status of
  * `waiter` is 0 if the element was sent.
  * Threads: the sender's. Errors: -EPIPE (closed), -ECANCELED, -ETIMEDOUT. Suspends: if it is full.
  * Cancel-safe: yes, the element was not sent. Progress: wait-free, if it need not wait.
@@ -316,7 +316,7 @@ BIDE_INLINE bide_spsc_channel_ *bide_spsc_channel_side_(bide_spsc_channel_ *chan
 
 /*
  * Receives the first element, to where `to` points; waits while the channel is empty. `to` and
- * `waiter` must stay until the wait has ended. If the coroutine is destroyed before it goes on,
+ * `waiter` must stay until the wait has ended. If the coroutine is destroyed before it resumes,
  * retry.status of `waiter` is 0 if an element was received.
  * Threads: the receiver's. Errors: -EPIPE (closed and drained), -ECANCELED, -ETIMEDOUT. Suspends:
  * if it is empty. Cancel-safe: yes, no element was taken. Progress: wait-free, if it need not wait.
@@ -331,7 +331,7 @@ BIDE_INLINE bide_spsc_channel_ *bide_spsc_channel_side_(bide_spsc_channel_ *chan
  * Receives elements, the first `max` at most, to the array `to`; waits while the channel is empty,
  * and then takes what is there. *count is how many: at least 1 if it ends with 0, otherwise 0. `to`,
  * `count` and `waiter`, a bide_spsc_channel_many_waiter, must stay until the wait has ended. If the
- * coroutine is destroyed before it goes on, *count is not 0 if elements were received. A `max` of 0
+ * coroutine is destroyed before it resumes, *count is not 0 if elements were received. A `max` of 0
  * is misuse, which is reported where BIDE_DEBUG is 1.
  * Threads: the receiver's. Errors: -EPIPE (closed and drained), -EINVAL (`max` is 0), -ECANCELED,
  * -ETIMEDOUT. Suspends: if it is empty. Cancel-safe: yes, no element was taken. Progress: wait-free,

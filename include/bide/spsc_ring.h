@@ -237,8 +237,8 @@ BIDE_INLINE void bide_spsc_ring_commit_(bide_spsc_ring_ends_ *ends, size_t capac
 
 /*
  * Closes it: pushes answer -EPIPE from now on; what is in it is still popped, and after that pops
- * answer -EPIPE for ever. More than once is once. What was reserved and not committed is given up.
- * A consumer that wants no more says so in another way (4).
+ * answer -EPIPE for ever. More than once is once. Slots that were reserved and not committed are
+ * given up. A consumer that wants no more says so in another way (4).
  * Threads: the producer's. Progress: wait-free.
  */
 #define bide_spsc_ring_close(ring) bide_spsc_ring_close_(&(ring)->ends)

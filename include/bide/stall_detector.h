@@ -29,15 +29,15 @@ typedef struct bide_stall {
     unsigned line;
     const char *thread_name;
     int thread;           /* its number in the system */
-    bool has_ended;       /* false: it goes on */
+    bool has_ended;       /* false: it continues */
     uint64_t nanoseconds; /* how long it took, or has taken so far */
 } bide_stall;
 
-/* What is told. `turn` is there during the call. */
+/* The function that turns are reported to. `turn` is valid during the call. */
 typedef void bide_stall_report(void *argument, const bide_stall *turn);
 
 /*
- * Begins a watch over the whole process. A turn is told while it goes on when it has lasted for
+ * Begins a watch over the whole process. A turn is reported while it lasts, when it has lasted for
  * between `bound` and twice that, in nanoseconds, and at its end if that came after `bound`.
  * `report` is called with `argument` on the watch's thread, and at the end of a turn on the turn's
  * own; on several at a time. It may not await, run coroutines, or stop the watch. NULL: a line on

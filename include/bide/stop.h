@@ -18,7 +18,7 @@
  * are misuse, which is detected if it is seen. A coroutine without a source (NULL) is never
  * cancelled, and pays a look at that pointer when it suspends.
  *
- * What a request does to a coroutine:
+ * The effect of a request on a coroutine:
  *   - The operation that it waits for ends with the reason, -ECANCELED or -ETIMEDOUT, unless it
  *     completes first, or cannot be cancelled (each operation says so). It ends exactly once, and
  *     loses nothing: either the coroutine has its result, or the operation took nothing.
@@ -36,7 +36,7 @@
  *
  * While coroutines whose awaits are always ready hold a thread, its timers get their turn at the
  * give-ways; also under the inline scheduler in bide_sync_wait, where nothing else does. With
- * BIDE_BUDGET 0, as in freestanding builds, only bide_schedule and the like give way.
+ * BIDE_BUDGET 0, as in freestanding builds, only bide_schedule and the like yield.
  *
  * Why it is correct: docs/internals/stop.md. The numbers below refer to that.
  */
@@ -109,13 +109,13 @@ void bide_stop_source_attach(bide_stop_source *source, bide_stop_source *parent)
 void bide_stop_source_detach(bide_stop_source *source);
 
 /*
- * Asks `source`, and all attached below it, to stop: see above for what that does. Those that were
- * asked already are left as they are. Cancelled coroutines do not run on the caller's stack while a
- * coroutine is running on it.
+ * Asks `source`, and all attached below it, to stop: see above for what that does. Sources that
+ * were asked already are left as they are. Cancelled coroutines do not run on the caller's stack
+ * while a coroutine is running on it.
  * Threads: any, but not in a signal handler or an interrupt, because it wakes coroutines: let those
  * interrupt a blocking call (bide_blocking_interrupt), or raise a flag that a thread looks at.
  * Suspends: never. Progress: blocks while another thread attaches, detaches or walks there; linear
- * in the sources, however many other waiters there are beside those that are cancelled.
+ * in the sources, however many other waiters there are beside the cancelled ones.
  */
 void bide_stop_request(bide_stop_source *source);
 
@@ -126,7 +126,7 @@ void bide_stop_request(bide_stop_source *source);
 void bide_stop_request_with(bide_stop_source *source, int reason);
 
 /*
- * Was it asked to stop? NULL never is. What was written before the request is then visible.
+ * Whether it was asked to stop. NULL never is. Writes made before the request are then visible.
  * Threads: any. Progress: wait-free.
  */
 BIDE_INLINE bool bide_stop_requested(bide_stop_source *source)
@@ -136,8 +136,8 @@ BIDE_INLINE bool bide_stop_requested(bide_stop_source *source)
 }
 
 /*
- * What waits in `source` end with: 0 while it was not asked, -ECANCELED or -ETIMEDOUT. What was
- * written before the request is then visible. NULL is never asked.
+ * The status that waits in `source` end with: 0 while it was not asked, -ECANCELED or -ETIMEDOUT.
+ * Writes made before the request are then visible. NULL is never asked.
  * Threads: any. Errors: -ECANCELED, -ETIMEDOUT (the reason). Progress: wait-free.
  */
 int bide_stop_reason(bide_stop_source *source);
@@ -176,8 +176,8 @@ bool bide_awaiter_leaves_(bide_awaiter *awaiter);
 bide_awaiter **bide_awaiter_next_leaving_(bide_awaiter *awaiter);
 
 /*
- * The remover is done with it: it was removed, and has been told how it ends, or was not there.
- * True: it has ended meanwhile, and the remover wakes it, as it stands. False: it is not touched
+ * The remover is done with it: it was removed, and its end was set, or it was not there.
+ * True: it has ended meanwhile, and the remover wakes it, as it is. False: it is not touched
  * any more, unless it is the remover's to wake because it was removed.
  */
 bool bide_awaiter_has_left_(bide_awaiter *awaiter);
@@ -221,7 +221,7 @@ BIDE_INLINE bool bide_yield_point_withdraw_(bide_awaiter *awaiter)
 }
 
 /*
- * Makes an operation that is always ready: it costs one of the budget, and gives way if that is
+ * Makes an operation that is always ready: it costs one of the budget, and yields if that is
  * spent, or ends with the reason. For a coroutine that is an operation, and attempts others instead
  * of awaiting them.
  */

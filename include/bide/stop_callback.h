@@ -51,7 +51,7 @@ typedef struct bide_stop_callback_waiter {
 
 /*
  * From now on a request on `source` has function(argument) called once, on the scheduler of
- * `context`; at once if `source` was asked already. What was written before the request is visible
+ * `context`; at once if `source` was asked already. Writes made before the request are visible
  * in it. It must not block, like anything that a scheduler runs. With the inline scheduler it runs
  * on the thread of the request, where waking runs coroutines: after what runs there has suspended
  * or, if nothing does, before bide_stop_request (or this) returns. `source` and the scheduler of
@@ -91,7 +91,7 @@ BIDE_INLINE void bide_stop_callback_init_checked_(bide_stop_callback *callback,
 bool bide_stop_callback_remove(bide_stop_callback *callback);
 
 /*
- * After a remove that said false: waits until the function has run. What it wrote is then visible,
+ * After a remove that said false: waits until the function has run. Its writes are then visible,
  * and the callback's memory may go. `waiter` must stay until the wait has ended; one at a time. Not
  * where the function itself waits for the end of it. A coroutine that is destroyed here leaves the
  * callback as it is, still to be waited for.

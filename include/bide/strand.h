@@ -90,9 +90,9 @@ BIDE_INLINE bide_scheduler *bide_strand_under_(bide_scheduler *under, const char
 
 /*
  * Ends a strand. Nothing that belongs to it may wait any more, or be about to be woken: a timer
- * that is still set, or something that was begun on it and has not ended, is told as misuse, with
- * the coroutine's name. So is a call from inside one of its coroutines. On a pool it waits until
- * the thread that has run its last coroutine has left it. After it the memory may go.
+ * that is still set, or something that was begun on it and has not ended, is reported as misuse,
+ * with the coroutine's name. So is a call from inside one of its coroutines. On a pool it waits
+ * until the thread that has run its last coroutine has left it. After it the memory may go.
  * A strand of zeros is left as it is.
  * Threads: any, if the underlying scheduler is a pool; otherwise the one that runs that scheduler,
  * or any while none does. Progress: blocks.

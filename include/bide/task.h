@@ -64,7 +64,7 @@ static const bide_coroutine_type bide_task_type = {"task", NULL, NULL, NULL, NUL
  * be seen: it is a variable, allocated memory, or a member that would reach beyond its parent's
  * frame. bide_call always sees it.
  * Threads: any. Errors: those of the body. Suspends: if the body does. Cancel-safe: no, what the
- * body has done stays: its waits end with -ECANCELED, and it goes on until it ends by itself.
+ * body has done stays: its waits end with -ECANCELED, and it continues until it ends by itself.
  * Progress: that of the body.
  */
 BIDE_MUST_AWAIT

@@ -33,11 +33,12 @@ BIDE_INLINE int bide_then_resume_(bide_awaiter *awaiter)
 }
 
 /*
- * Waits for `inner` (a task, or any operation), then calls function(argument, status) with what it
- * ended with, where the awaiting coroutine goes on; ends with what the function returns, 0 or a
- * negative errno. What else there is to a result is in the operation's struct, which `argument`
+ * Waits for `inner` (a task, or any operation), then calls function(argument, status) with its
+ * status, where the awaiting coroutine continues; ends with what the function returns, 0 or a
+ * negative errno. Other parts of a result are in the operation's struct, which `argument`
  * leads to. `then` is the caller's until the wait has ended. It is cancelled as `inner` is, and the
- * function is then told. NULL for the function is misuse, which is detected if BIDE_DEBUG is 1.
+ * function then gets that status. NULL for the function is misuse, which is detected if BIDE_DEBUG
+ * is 1.
  * Threads: any. Errors: those of `function`. Suspends: if `inner` does. Cancel-safe: as its inner
  * operation is, if the function had no effect then. Progress: that of `inner`, and of the function.
  */

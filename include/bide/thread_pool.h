@@ -15,17 +15,17 @@
  * A coroutine that another of the pool wakes stays on the waker's worker. It runs next there, when
  * the waker suspends, up to three times in a row; an idle worker takes it if the waker continues to
  * run. So two coroutines that hand work to each other stay on one processor. Other woken coroutines,
- * and those that yield (bide_schedule, or a spent budget), go behind the waiting ones, and idle workers
- * take half of the queue at once. Posting from a worker costs some nanoseconds and no lock; from
- * outside the pool it costs a lock. A ready coroutine always gets to run, whatever others do, as long
- * as one worker is not held by a coroutine that never suspends. The order of ready coroutines is not
- * specified.
+ * and coroutines that yield (bide_schedule, or a spent budget), go behind the waiting ones, and
+ * idle workers take half of the queue at once. Posting from a worker costs some nanoseconds and no
+ * lock; from outside the pool it costs a lock. A ready coroutine always gets to run, whatever
+ * others do, as long as one worker is not held by a coroutine that never suspends. The order of
+ * ready coroutines is not specified.
  *
  * A worker that has work looks at the timers, at what was posted from outside, and at events once in 200 us
  * and a turn, or 128 turns (`event_interval`). Each look runs at once the coroutine whose timer was due first,
- * and the oldest that was posted from outside. The next ones go behind those that wait to run, and so do
- * later ones while these are there. The exceptions to the time are those of a run loop (run_loop.h), but for the last
- * two of them, and these:
+ * and the oldest that was posted from outside. The next ones go behind the coroutines that wait to
+ * run, and so do later ones while these are there. The exceptions to the time are those of a run loop (run_loop.h),
+ * but for the last two of them, and these:
  *
  *     long turns       There are two turns between two looks, however long they are, and a third if a look runs two
  *                      coroutines.
@@ -52,8 +52,8 @@ BIDE_EXTERN_C_BEGIN
 typedef struct bide_thread_pool bide_thread_pool;
 
 /*
- * What the threads call, each on itself, with the worker's number from 0 on; or NULL. They may not
- * use coroutines of the pool.
+ * Functions that the threads call, each on itself, with the worker's number from 0 on; or NULL.
+ * They may not use coroutines of the pool.
  */
 typedef struct bide_thread_pool_hooks {
     void (*start)(void *argument, unsigned worker); /* before all else */
@@ -82,22 +82,24 @@ typedef struct bide_thread_pool_options {
     unsigned event_interval;
 
     /* Bytes of each thread's stack, at least; 0: BIDE_THREAD_STACK, 8 MiB. Coroutines need little, but
-     * bide_join (join.h) recurses on it, and goes on with a new one when three quarters are used. */
+     * bide_join (join.h) recurses on it, and continues with a new one when three quarters are used.
+     * */
     size_t stack_size;
 
-    /* More threads, that stand in for those which block in bide_blocking_here, at most one for each; they sleep
-     * meanwhile. They have the numbers from `threads` on, and no processors of their own. 0: none. */
+    /* More threads, each of which replaces one that blocks in bide_blocking_here; they sleep
+     * otherwise. They have the numbers from `threads` on, and no processors of their own. 0: none.
+     * */
     unsigned spare_threads;
 } bide_thread_pool_options;
 
-/* What the workers have done since the pool began. Each number may be a moment old. */
+/* Counters of the workers since the pool began. Each number may be a moment old. */
 typedef struct bide_thread_pool_stats {
     uint64_t runs;        /* how often a coroutine was resumed */
     uint64_t steals;      /* how often a worker took from another */
     uint64_t sleeps;      /* how often one fell asleep */
     uint64_t longest_run; /* nanoseconds until a coroutine suspended; 0 if nobody asked for it */
     uint64_t
-        stand_ins; /* how often a spare thread stood in for one that blocked (bide_blocking_here) */
+        stand_ins; /* how often a spare thread replaced a blocked one (bide_blocking_here) */
     unsigned spares; /* spare threads that do now, or did a moment ago */
 } bide_thread_pool_stats;
 
@@ -113,7 +115,7 @@ typedef struct bide_thread_pool_worker_stats {
 
 /*
  * Starts a pool of `threads` threads, or of one for each processor if `threads` is 0, and puts it
- * in *pool. If it fails no thread is left. The threads block all signals except those that the code
+ * in *pool. If it fails no thread is left. The threads block all signals except the ones that code
  * on them raises itself: SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP and SIGSYS.
  * Threads: any. Errors: -EINVAL (more than 65536), -ENOMEM, -EAGAIN (the system has no more threads
  * to give). Progress: blocks.
@@ -121,8 +123,8 @@ typedef struct bide_thread_pool_worker_stats {
 int bide_thread_pool_create(bide_thread_pool **pool, unsigned threads);
 
 /*
- * The same with more to say. What `options` points to is not used after it has returned, but for
- * the functions and their argument.
+ * The same with more to say. Memory that `options` points to is not used after it has returned,
+ * except for the functions and their argument.
  * Threads: any. Errors: as bide_thread_pool_create, and -EINVAL (a processor that the process may
  * not use, an interval or a stack that cannot be, too many spare threads, or any for a pool of loops). Progress: blocks.
  */
@@ -131,9 +133,10 @@ int bide_thread_pool_create_with(bide_thread_pool **pool, const bide_thread_pool
 /*
  * Ends the threads, once what is queued has run, and frees the pool; NULL is left as it is. Nothing
  * that belongs to the pool may be waiting any more: a timer that is still set, or something that
- * was begun on the pool and has not ended, is told as misuse, with the coroutine's name. On one of
- * the pool's own threads it is misuse too, and told; so it is in a child of fork. A coroutine that never
- * suspends, or is always ready again, keeps it waiting forever: bide_thread_pool_shutdown has a deadline.
+ * was begun on the pool and has not ended, is reported as misuse, with the coroutine's name. A call
+ * on one of the pool's own threads is reported as misuse too, and so is one in a child of fork. A
+ * coroutine that never suspends, or is always ready again, keeps it waiting forever:
+ * bide_thread_pool_shutdown has a deadline.
  * Threads: any, except the pool's own. Progress: blocks.
  */
 void bide_thread_pool_destroy(bide_thread_pool *pool);
@@ -149,10 +152,11 @@ void bide_thread_pool_destroy_in_(bide_thread_pool *pool, const char *function, 
     bide_thread_pool_destroy_in_((pool), __func__, __FILE__, __LINE__)
 #endif
 
-/* What a shutdown has left. */
+/* The rest that a shutdown has left. */
 typedef struct bide_thread_pool_remaining {
-    /* Tasks that were begun on the pool and have not ended: spawned ones, those that a thread waits for, and the
-     * coroutines of scopes. Always 0 if the library was built with BIDE_ROOTS as 0. */
+    /* Tasks that were begun on the pool and have not ended: spawned ones, tasks that a thread
+     * waits for, and the coroutines of scopes. Always 0 if the library was built with BIDE_ROOTS as
+     * 0. */
     size_t tasks;
 
     unsigned threads; /* that have not ended: each runs a coroutine that does not suspend */
@@ -221,14 +225,15 @@ typedef struct bide_blocking_region {
 
 /*
  * Calls function(argument), which may block this thread for long: a coroutine of a pool calls it for a system call, a
- * lock, or a bide_sync_wait. On a thread of a pool with spare threads (`spare_threads`) one of these stands in for it
- * meanwhile: it runs what is ready on this thread, what is posted, and timers, like the pool's other threads. So the
- * pool has as many threads as before that do not block, and `function` may wait for anything that its coroutines do.
- * When `function` has returned, this thread runs on with the coroutine at once, and the spare one stops after its next turns.
+ * lock, or a bide_sync_wait. On a thread of a pool with spare threads (`spare_threads`) one of
+ * these replaces it meanwhile: it runs what is ready on this thread, what is posted, and timers,
+ * like the pool's other threads. So the pool has as many threads as before that do not block, and
+ * `function` may wait for anything that its coroutines do. When `function` has returned, this
+ * thread runs on with the coroutine at once, and the spare one stops after its next turns.
  *
  * If there is none, calls `function` all the same, and this thread blocks as it would without the region: -ENOTSUP if this
  * is no thread of a pool with spare threads, as on a run loop or a loop, or on a thread that only waits; -EAGAIN if all
- * spare threads stand in for others. So as many regions at once go on as there are spare threads.
+ * spare threads replace others. So as many regions run at once as there are spare threads.
  *
  * In the region what this thread wakes or posts goes to the pool's other threads. Joins (join.h) and other regions are
  * allowed there; an inner region needs no other spare thread. On a strand the strand's other coroutines wait, since only

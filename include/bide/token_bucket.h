@@ -16,9 +16,9 @@
  * bide_now() (sleep.h). A take costs a lock and a look at the clock. Waiting costs one timer, that of
  * the first in line, no matter how many takers wait behind it.
  *
- * In any span of time, takers take at most `burst` tokens plus those that arrive in it. A taker
- * that waited counts from the time at which its tokens were there, even if its scheduler resumes it
- * later. Nothing is rounded: parts of a token are counted as whole numbers.
+ * In any span of time, takers take at most `burst` tokens plus the tokens that arrive in it. A
+ * taker that waited counts from the time at which its tokens were there, even if its scheduler
+ * resumes it later. Nothing is rounded: parts of a token are counted as whole numbers.
  *
  * Why it is correct: src/schedule/token_bucket.c.
  *
@@ -95,7 +95,7 @@ bide_awaiter *bide_token_bucket_take(bide_token_take_operation *taking, bide_tok
                                      uint64_t tokens);
 
 /*
- * Closes it: those that wait for their turn end with -EPIPE, and later ones do. The first in line
+ * Closes it: takers that wait for their turn, and later ones, end with -EPIPE. The first in line
  * still gets its tokens. More than once is once.
  * Threads: any. Suspends: never. Progress: lock-free, linear in the waiters.
  */

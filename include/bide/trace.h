@@ -36,7 +36,7 @@ BIDE_EXTERN_C_BEGIN
 
 /*
  * Begins a trace of the whole process. `file` is the caller's, and stays open until the stop; nothing
- * is written before that. What runs already is seen from its next turn on.
+ * is written before that. A coroutine that runs already is seen from its next turn on.
  * Threads: any. Errors: -EALREADY (there is one). Suspends: never. Progress: blocks.
  */
 int bide_trace_start(FILE *file);

@@ -367,7 +367,7 @@ BIDE_INLINE void bide_unbounded_channel_destroy_(bide_unbounded_channel_ *channe
 /*
  * The end of its life: gives the elements that are in it to the function of
  * bide_unbounded_channel_set_undelivered, if there is one, and the segments back. Where BIDE_DEBUG is
- * 1 it tells of misuse if a wait is under way.
+ * 1 it reports misuse if a wait is under way.
  * Threads: one at a time.
  */
 #define bide_unbounded_channel_destroy(channel_) \

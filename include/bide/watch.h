@@ -252,7 +252,7 @@ BIDE_INLINE size_t bide_watch_copy_(bide_watch_ *watch, void *to, size_t size)
 }
 
 /*
- * Copies the latest value to `to`, also after the close. What was written before it was sent is
+ * Copies the latest value to `to`, also after the close. Writes made before it was sent are
  * visible. Always 0.
  * Threads: any. Errors: none. Suspends: never. Progress: lock-free.
  */
@@ -296,7 +296,7 @@ BIDE_INLINE void bide_watch_mark_seen_(bide_watch_receiver_ *receiver)
     receiver->seen = bide_atomic_load(&receiver->watch->barrier.published, relaxed);
 }
 
-/* Is there a version that was not seen? */
+/* Whether there is a version that was not seen. */
 BIDE_INLINE bool bide_watch_is_new_(const bide_watch_receiver_ *receiver)
 {
     /* relaxed: reading the value looks again. */
@@ -391,7 +391,7 @@ BIDE_INLINE bide_awaiter *bide_watch_recv_(bide_watch_waiter *waiter,
 
 /*
  * Receives the latest value, to where `to` points, and takes it as seen; waits while this receiver
- * has seen it. What was written before the value was sent is visible. `waiter` (a
+ * has seen it. Writes made before the value was sent are visible. `waiter` (a
  * bide_watch_waiter), the receiver and `to` must stay until the wait has ended.
  * Threads: the receiver's. Errors: -EPIPE (closed, and the last version was seen), -ECANCELED,
  * -ETIMEDOUT. Suspends: if there is nothing new. Cancel-safe: yes. Progress: lock-free, except for

@@ -1,7 +1,7 @@
 /*
  * In an async function an operation may be called without its waiter, which is then a member of the
- * frame (async.h). Those that are macros take as many arguments as they are called with here; the
- * translator knows `bide_here_` for a waiter that it brings. Floor: tools.
+ * frame (async.h). Operations that are macros take as many arguments as they are called with here;
+ * the translator knows `bide_here_` for a waiter that it brings. Floor: tools.
  */
 #ifndef BIDE_DETAIL_ASYNC_MACROS_H
 #define BIDE_DETAIL_ASYNC_MACROS_H

@@ -6,8 +6,8 @@
  *
  * 1. Before the call the parent and the child are linked as in any await, so that a backtrace from the child leads through
  *    its callers. The parent's variables are not saved.
- * 2. A direct child that ends returns NULL, and touches nothing of its parent. The parent goes on, with its variables as
- *    they are.
+ * 2. A direct child that ends returns NULL, and touches nothing of its parent. The parent
+ *    continues, with its variables as they are.
  * 3. A direct child that would suspend does not begin its operation. It is saved, and returns its frame, the leaf. Each
  *    direct caller is saved in turn and returns the leaf too. The first caller that is not direct is saved, and begins
  *    the leaf's operation (bide_async_pend_). From then on another thread may resume the leaf; all that it leads to has

@@ -11,7 +11,8 @@
 #endif
 
 /*
- * What is not instrumented has races that nobody sees, and atomics of C11 that are the machine's.
+ * Code that is not instrumented has races that are not detected, and atomics of C11 that are the
+ * machine's.
  */
 #if defined __SANITIZE_THREAD__
 #define BIDE_CHECK_IS_WATCHED_ 1

@@ -98,8 +98,8 @@ BIDE_INLINE void bide_join_tell_(bide_join_deque_ *deque)
 }
 
 /*
- * A coroutine that waits on a deque to be gone on with (fork.h) stands there as the address of its
- * header with FORK added, which no half has.
+ * A coroutine that waits on a deque to be continued (fork.h) is the address of its
+ * header there, with FORK added, which no half has.
  */
 enum { BIDE_JOIN_FORK_ = 1 };
 
@@ -140,7 +140,7 @@ BIDE_INLINE bool bide_join_push_(bide_join_deque_ *deque, size_t bottom, bide_jo
 BIDE_NOINLINE bool bide_join_pop_last_(bide_join_deque_ *deque, size_t bottom);
 
 /*
- * Takes back the half that was pushed last, of those that were not popped. False: it was stolen.
+ * Takes back the half that was pushed last and not popped. False: it was stolen.
  * Threads: the owner's. Progress: wait-free.
  */
 BIDE_INLINE bool bide_join_pop_(bide_join_deque_ *deque, size_t bottom)

@@ -16,7 +16,7 @@ typedef bide_atomic(size_t) bide_shared_word_;
 /* How many words an element of `size` bytes takes. */
 #define BIDE_SHARED_WORDS_(size) (((size) + sizeof(size_t) - 1) / sizeof(size_t))
 
-/* What a channel's `typed_` would point to: it is there for its type alone. */
+/* The target of a channel's `typed_`, which exists for its type alone. */
 #define BIDE_SHARED_TYPE_(type) \
     struct {                    \
         type value;             \

@@ -109,7 +109,7 @@ enum { BIDE_SHORT_SPINS_ = BIDE_CHECK ? 1 : 64 };
  * The wheel of timers: how many of a time's lowest bits choose no slot, so that a finest slot is
  * 2^FINEST nanoseconds (65 us); and how many bits a digit has, which chooses among a level's slots.
  * Finer slots, or smaller digits, have a timer moved through more levels before it is due; coarser
- * slots have larger heaps. `timer`. It stands in the layout of bide_timers, so it is the same in
+ * slots have larger heaps. `timer`. It is part of the layout of bide_timers, so it is the same in
  * the library and in a program.
  */
 enum { BIDE_TIMERS_FINEST_ = 16, BIDE_TIMERS_DIGIT_ = 6 };
@@ -149,7 +149,7 @@ enum { BIDE_LOOK_TIME_ = 200000 };
 enum { BIDE_BUDGET_TIME_ = 200000, BIDE_BUDGET_FIRST_ = 512 };
 #define BIDE_BUDGET_PORTION_ 1024
 
-/* What an operation on a descriptor costs of that: a call of the system takes as long as so many. */
+/* The share of an operation on a descriptor: a system call takes as long as so many. */
 enum { BIDE_BUDGET_OF_IO_ = 256 };
 
 /* ---- Being watched: which side pays for the fence ---- */

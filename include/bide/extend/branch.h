@@ -23,7 +23,7 @@
  *    visible too, and needs no order of its own.
  * 3. The decider cancels the others before its count down, so the group's source is still
  *    there.
- * 4. A scope may be joined in another source than the one that it was opened in. The join is then an
+ * 4. A scope may be joined in another source than its opening one. The join is then an
  *    operation that can be cancelled there (stop.md): its `cancel` requests a stop of the group, and
  *    the join ends as always, by the last branch. While it is in `cancel` the gate is shut, so the
  *    owner does not continue, and the group stays, although its last branch may have ended. A source
@@ -37,7 +37,7 @@
 
 BIDE_EXTERN_C_BEGIN
 
-/* What asks the other branches of a group to stop. */
+/* The cause of a request that stops the other branches of a group. */
 typedef enum bide_decision {
     BIDE_DECIDED_BY_NONE,
     BIDE_DECIDED_BY_ERROR, /* the first branch that fails */
@@ -112,8 +112,8 @@ void bide_branch_prepare_(bide_branch *branch, bide_branch_group *group, size_t 
                           const bide_context *context);
 
 /*
- * One of those that are counted has ended. Was it the last? Then the group is the caller's,
- * otherwise not to be touched.
+ * One of the counted branches has ended. Returns whether it was the last: then the group is the
+ * caller's, otherwise it is not to be touched.
  */
 bool bide_branch_group_count_down_(bide_branch_group *group);
 
@@ -121,8 +121,8 @@ bool bide_branch_group_count_down_(bide_branch_group *group);
 void bide_branch_group_end_(bide_branch_group *group);
 
 /*
- * The branch has ended, and the group's owner is destroyed before it was told: what the branch had
- * is given back, and its status is -ECANCELED.
+ * The branch has ended, and the group's owner is destroyed before it has learnt of that: the
+ * branch's result is given back, and its status is -ECANCELED.
  */
 void bide_branch_release_(bide_branch *branch);
 

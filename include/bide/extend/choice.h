@@ -30,15 +30,15 @@
 
 BIDE_EXTERN_C_BEGIN
 
-/* What a select offers to others while it waits, linked by the attempts. The operation's memory. */
+/* A select's offer to others while it waits, linked by the attempts. The operation's memory. */
 typedef struct bide_choice_offer {
     const void *to; /* what it is offered to */
     struct bide_choice_offer *next;
 } bide_choice_offer;
 
 /*
- * What the cases of one select have in common. From the first attempt until those that follow its
- * wait.
+ * The common part of the cases of one select. From the first attempt until the attempts that
+ * follow its wait.
  */
 struct bide_choice {
     bide_awaiter *wait; /* of the operation that was attempted */
@@ -90,10 +90,10 @@ BIDE_INLINE bool bide_choice_take(bide_choice *choice, size_t number)
 }
 
 /*
- * The operation for which the caller has taken the choice cannot be carried out after all, and its wait
- * goes on: any may be carried out again. A thread for which the choice was taken meanwhile has ended a
- * wait of the select's, which therefore attempts all of its cases again.
- * Threads: the one that has taken it. Progress: wait-free.
+ * The operation for which the caller has taken the choice cannot be carried out after all, and its
+ * wait continues: any may be carried out again. A thread for which the choice was taken meanwhile
+ * has ended a wait of the select's, which therefore attempts all of its cases again.
+ * Threads: the taker's. Progress: wait-free.
  */
 BIDE_INLINE void bide_choice_untake(bide_choice *choice)
 {
@@ -135,7 +135,7 @@ BIDE_INLINE void bide_choice_add(bide_choice *choice, bide_choice_offer *offer, 
 }
 
 /*
- * Is something offered to that object already?
+ * Whether something is offered to that object already.
  * Threads: the select's. Progress: wait-free, linear in the offers.
  */
 BIDE_INLINE bool bide_choice_offers_to(const bide_choice *choice, const void *to)
@@ -147,7 +147,7 @@ BIDE_INLINE bool bide_choice_offers_to(const bide_choice *choice, const void *to
 }
 
 /*
- * Is this one of the choice's own?
+ * Whether this is an offer of the choice.
  * Threads: any, while the select waits. Progress: wait-free, linear in the offers.
  */
 BIDE_INLINE bool bide_choice_has(const bide_choice *choice, const bide_choice_offer *offer)
@@ -194,9 +194,9 @@ void bide_choice_release_(bide_awaiter *awaiter, const bide_awaiter_ops *ops);
  * takes a send's offer. That thread calls bide_choice_take with the number of the operation, when
  * it is committed to nothing else and has made sure that the wait does not end by itself. If the
  * call fails the select has another case. In either case that thread ends the wait. If it then cannot
- * carry out the operation, it calls bide_choice_untake, and the wait goes on. The select checks the
- * choice before it attempts anything. The result of such an operation is 0, or, if its `undo` is
- * BIDE_UNDO_ATTEMPT, what `attempt` returns, which is called once more, and finds bide_choice_taken
+ * carry out the operation, it calls bide_choice_untake, and the wait continues. The select checks
+ * the choice before it attempts anything. The result of such an operation is 0, or, if its `undo`
+ * is BIDE_UNDO_ATTEMPT, what `attempt` returns, which is called once more, and finds bide_choice_taken
  * not 0.
  *
  * Why it is correct: docs/internals/rendezvous.md (7).

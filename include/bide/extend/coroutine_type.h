@@ -15,7 +15,7 @@
  *
  *     bide_coroutine_of(generator_type, count_body) { ... }
  *
- * A type is a `static const bide_coroutine_type` and a struct, the promise, which stands at the head
+ * A type is a `static const bide_coroutine_type` and a struct, the promise, which is the head
  * of the user's frame. The compiler of a body sees the hooks as constants: a NULL hook costs nothing,
  * and a `static inline` hook is inlined. A hook runs on the thread that makes the call:
  *
@@ -39,8 +39,8 @@ struct bide_coroutine_type {
     const char *name;
 
     /*
-     * What bide_start returns; called before anything of the body runs, because after that the
-     * frame may be gone. NULL: the frame.
+     * Gives the result of bide_start; called before anything of the body runs, because after that
+     * the frame may be gone. NULL: the frame.
      */
     void *(*get_return_object)(bide_frame *frame);
 
@@ -93,21 +93,21 @@ struct bide_coroutine_type {
     void (*deallocate)(void *memory, size_t size);
 
     /*
-     * What bide_start and bide_owned return when there is no memory. NULL: an awaiter that ends
-     * with -ENOMEM.
+     * Gives the result of bide_start and bide_owned when there is no memory. NULL: an awaiter that
+     * ends with -ENOMEM.
      */
     void *(*get_return_object_on_allocation_failure)(void);
 
     /*
      * The coroutine has ended with 0, or was ready at its start, and the coroutine that awaits it
-     * is destroyed before it has been told, behind a wrapper: gives back what this one had for it.
-     * NULL: nothing.
+     * is destroyed before it has learnt of that, behind a wrapper: gives back what this one had for
+     * it. NULL: nothing.
      */
     void (*release)(bide_frame *frame);
 
     /*
      * The coroutine has begun and is destroyed; called before `finally`, when it waits for nothing
-     * any more. For misuse to be told, above all. NULL: nothing.
+     * any more. Mainly for reports of misuse. NULL: nothing.
      */
     void (*destroyed)(bide_frame *frame);
 };

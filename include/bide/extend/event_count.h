@@ -46,11 +46,11 @@ enum { BIDE_EVENT_COUNT_FREE_ = 0, BIDE_EVENT_COUNT_UNWATCHED_ = 0 };
 
 typedef struct bide_event_count_waiter bide_event_count_waiter;
 
-/* What is tried. Constant. */
+/* The operation that is tried. Constant. */
 typedef struct bide_event_count_ops {
     /*
      * Does it, and returns what the operation ends with; or -EAGAIN, and has done nothing. While
-     * the operation waits the notifiers call it, one at a time. What it does comes after all that
+     * the operation waits the notifiers call it, one at a time. Its effects come after all that
      * the operation's coroutine has done. Does not notify.
      */
     int (*attempt)(bide_event_count_waiter *retry);
@@ -96,7 +96,7 @@ BIDE_INLINE bool bide_event_count_is_idle(bide_event_count *event_count)
            bide_waiter_queue_is_idle(&event_count->line);
 }
 
-/* Is an operation in line, or on its way out of it, by the line's state? */
+/* Whether an operation is in line, or on its way out of it, by the line's state. */
 BIDE_INLINE bool bide_event_count_is_line_(uintptr_t state)
 {
     return (state & (BIDE_QUEUE_WAITING_ | BIDE_QUEUE_SERVING_)) != 0;
@@ -158,7 +158,7 @@ BIDE_INLINE void bide_event_count_notify_all(bide_event_count *event_count)
     bide_event_count_notify(event_count, SIZE_MAX);
 }
 
-/* What an operation waits on. */
+/* The event count that an operation waits on. */
 BIDE_INLINE bide_event_count *bide_event_count_of_waiter_(bide_event_count_waiter *retry)
 {
     return bide_container_of(retry->waiter.queue, bide_event_count, line);
@@ -236,8 +236,8 @@ BIDE_INLINE bide_awaiter *bide_event_count_wait(bide_event_count_waiter *retry,
 
 /*
  * Takes an operation that waits to be attempted, if there seems to be one. The caller ends it by
- * bide_event_count_waiter_end_ with what was done on its behalf. NULL: none. An operation that waits to be told
- * only is told.
+ * bide_event_count_waiter_end_ with what was done on its behalf. NULL: none. An operation that
+ * waits only for a notification is notified.
  */
 bide_event_count_waiter *bide_event_count_take_(bide_event_count *event_count);
 

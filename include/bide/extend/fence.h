@@ -64,10 +64,10 @@ void bide_atomic_fence_heavy(void);
  * 1. A light fence leaves its fence out only in ASYMMETRIC. Then no heavy fence was or will be
  *    without a barrier: a heavy fence that found none says SYMMETRIC first, and that excludes
  *    ASYMMETRIC (one compare-exchange of the one word).
- * 2. So a light fence that is left out meets heavy ones that are barriers, also those that were
- *    begun while nothing was decided. A light fence that is not left out is a full fence, and meets
- *    barriers or full fences. It does not matter how old the state is that a light fence finds:
- *    relaxed.
+ * 2. So a light fence that is left out meets heavy ones that are barriers, also fences that
+ *    were begun while nothing was decided. A light fence that is not left out is a full fence, and
+ *    meets barriers or full fences. It does not matter how old the state is that a light fence
+ *    finds: relaxed.
  * 3. A barrier that fails once others have succeeded leaves nothing to do: misuse.
  *
  * Source: asymmetric_thread_fence_light and _heavy of the Concurrency TS 2 (P1202).

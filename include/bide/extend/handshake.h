@@ -84,7 +84,7 @@ BIDE_INLINE bool bide_handshake_has_ended(bide_handshake *handshake)
 }
 
 /*
- * Has it been armed, and not ended by `end` after that? To be asked once its coroutine goes on.
+ * Whether it has been armed, and not ended by `end` after that. Valid once its coroutine continues.
  * Threads: the coroutine's. Progress: wait-free.
  */
 BIDE_INLINE bool bide_handshake_is_armed(bide_handshake *handshake)
@@ -94,8 +94,8 @@ BIDE_INLINE bool bide_handshake_is_armed(bide_handshake *handshake)
 }
 
 /*
- * Ends all of a chain that have ended, from `first`, by `link` to NULL, and keeps those that are to
- * be woken, in their order. `of` gives an operation's handshake.
+ * Ends all of a chain that have ended, from `first`, by `link` to NULL, and keeps operations that
+ * are to be woken, in their order. `of` gives an operation's handshake.
  * Threads: any, the ender's. Progress: wait-free, linear in the chain.
  */
 BIDE_INLINE bide_awaiter_chain

@@ -55,8 +55,8 @@ void bide_root_start(bide_root *root, const bide_context *context, bide_awaiter 
                      void (*ended)(bide_root *root));
 
 /*
- * What that does first. Then either bide_root_post, or bide_resume(&root->frame): then `awaited` is
- * started by that call, on this thread, whatever runs on it, and the call returns when there is
+ * The first part of that. Then either bide_root_post, or bide_resume(&root->frame): then `awaited`
+ * is started by that call, on this thread, whatever runs on it, and the call returns when there is
  * nothing left to run here. That is for contexts of the inline scheduler.
  *
  * `is_stoppable`: with a source, root->stop, whatever the context has. That may be asked to stop,

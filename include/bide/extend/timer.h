@@ -37,7 +37,7 @@ struct bide_timer {
     bide_awaiter awaiter; /* what is posted when the time has come; its link is the next sibling */
     uint64_t time;        /* constant while it is set; BIDE_FOREVER never comes */
     uint64_t number;      /* of its insertion, and of the wheel if there are several */
-    bide_awaiter *child;  /* the first of those that come after it; or a hint, which is odd */
+    bide_awaiter *child;  /* the first of the later ones; or a hint, which is odd */
     bide_awaiter **place; /* the pointer that leads here; NULL: set nowhere */
 };
 

@@ -77,7 +77,7 @@ typedef struct bide_biased_list {
     } while (0)
 
 /*
- * Is a list with this word shut, or closed?
+ * Whether a list with this word is shut, or closed.
  * Threads: any. Progress: wait-free.
  */
 BIDE_INLINE bool bide_waiter_list_word_is_shut(uintptr_t word)
@@ -86,7 +86,7 @@ BIDE_INLINE bool bide_waiter_list_word_is_shut(uintptr_t word)
 }
 
 /*
- * Is a list with this word shut, or was it shut when it was closed?
+ * Whether a list with this word is shut, or was shut when it was closed.
  * Threads: any. Progress: wait-free.
  */
 BIDE_INLINE bool bide_waiter_list_word_is_set(uintptr_t word)
@@ -107,7 +107,7 @@ BIDE_INLINE bool bide_waiter_list_word_is_idle(uintptr_t word)
 }
 
 /*
- * Are there waiters in it, or in the hands of a sifter that may put them back?
+ * Whether there are waiters in it, or in the hands of a sifter that may put them back.
  * Threads: any. Progress: wait-free.
  */
 BIDE_INLINE bool bide_waiter_list_word_has_waiters(uintptr_t word)
@@ -115,7 +115,7 @@ BIDE_INLINE bool bide_waiter_list_word_has_waiters(uintptr_t word)
     return !bide_waiter_list_word_is_idle(word) && word != BIDE_LIST_SWEEPING_SHUT_;
 }
 
-/* What the word becomes when `waiter` is pushed onto it. */
+/* The word after `waiter` was pushed onto it. */
 BIDE_INLINE uintptr_t bide_waiter_list_pushed_(uintptr_t word, const bide_listed *waiter)
 {
     /* LEAVES goes into the link; LINKED stays. */
@@ -172,7 +172,7 @@ extern const bide_sweep_ops bide_sweep_cancelled;
 
 /*
  * For a shutting that finds a sifter: what was pushed while that one sifts, cut off from REOPENED.
- * Those that were named have left.
+ * The named waiters have left.
  */
 bide_awaiter *bide_waiter_list_cut_(uintptr_t word);
 
@@ -183,7 +183,7 @@ bide_awaiter *bide_waiter_list_cut_(uintptr_t word);
 uintptr_t bide_waiter_list_make_plain_(bide_waiter_list *list, uintptr_t word,
                                        const bide_sweep_ops *rules, void *context);
 
-/* Is a list with this word to be made plain before the chain is taken? */
+/* Whether a list with this word is to be made plain before the chain is taken. */
 BIDE_INLINE bool bide_waiter_list_word_is_linked_(uintptr_t word)
 {
     return (word & (BIDE_LIST_SWEEPING_ | BIDE_LIST_LINKED_)) == BIDE_LIST_LINKED_;
@@ -236,7 +236,7 @@ BIDE_INLINE void bide_waiter_list_reopen(bide_waiter_list *list)
 }
 
 /*
- * What a primitive knows of its waiters, for the sifters of its list. The functions share
+ * The rules of a primitive for its waiters, for the sifters of its list. The functions share
  * `context`, a few words on the sifter's stack.
  */
 struct bide_sweep_ops {
@@ -260,11 +260,12 @@ struct bide_sweep_ops {
     void (*end)(void *context, bide_awaiter *awaiter);
 
     /*
-     * What is nearest. A sifter that finds that none is reached looks only at the waiters that have
-     * come since the last one. `forget`: none is kept. `keep`: `awaiter` is kept, as far as `look`
-     * saw when it was linked. `reaches`: may one of those that were kept since `forget` have become
-     * due, as far as `look` saw? True if in doubt: one of them may not be there any more. What they
-     * write belongs to `context`'s object, and to the sifter. All NULL: true.
+     * Track the nearest target. A sifter that finds that none is reached looks only at the waiters
+     * that have come since the last one. `forget`: none is kept. `keep`: `awaiter` is kept, as far
+     * as `look` saw when it was linked. `reaches`: whether a waiter that was kept since `forget`
+     * may have become due, as far as `look` saw. True if in doubt: one of them may not be there any
+     * more. The memory that they write belongs to `context`'s object, and to the sifter. All NULL:
+     * true.
      */
     void (*discard)(void *context);
     void (*keep)(void *context, const bide_awaiter *awaiter);
@@ -339,7 +340,7 @@ BIDE_INLINE uintptr_t bide_biased_list_peek(bide_biased_list *biased)
 /*
  * Ends and wakes the waiters that are due; or asks another sifter to look again.
  * Threads: any. Suspends: never. Progress: lock-free, linear in the waiters; if the rules know that
- * none of them is reached, linear in those that have come since the last time.
+ * none of them is reached, linear in the waiters that have come since the last time.
  */
 void bide_waiter_list_announce(bide_biased_list *biased, uintptr_t word,
                                const bide_sweep_ops *rules, void *context);
@@ -347,7 +348,7 @@ void bide_waiter_list_announce(bide_biased_list *biased, uintptr_t word,
 /*
  * For `cancel`: removes `waiter`, ends it and wakes it, or has another sifter do so; nothing if it
  * is not there. A constant number of steps for each call and each waiter that has come since the
- * last one, but for those that another thread sifts meanwhile.
+ * last one, except waiters that another thread sifts meanwhile.
  * Threads: any. Suspends: never. Progress: lock-free.
  */
 void bide_waiter_list_sweep_cancelled(bide_waiter_list *list, bide_listed *waiter,
@@ -362,7 +363,7 @@ bool bide_waiter_list_sweep(bide_waiter_list *list, bide_listed *waiter,
                             const bide_sweep_ops *rules, void *context);
 
 /*
- * Shuts the list, and ends and wakes all waiters: those that are due with 0, the others with
+ * Shuts the list, and ends and wakes all waiters: due ones with 0, the others with
  * -EPIPE. Touches nothing of the list afterwards, nor of what is beside it if there was no waiter.
  * Threads: any. Suspends: never. Progress: lock-free, linear in the waiters.
  */

@@ -98,7 +98,7 @@ typedef struct bide_queue_waiter {
     bide_handshake handshake; /* 6 */
 } bide_queue_waiter;
 
-/* What a primitive is. Constant. */
+/* The operations of a primitive. Constant. */
 typedef struct bide_waiter_queue_ops bide_waiter_queue_ops;
 struct bide_waiter_queue_ops {
     /*
@@ -134,13 +134,13 @@ struct bide_waiter_queue_ops {
     uintptr_t (*settle)(uintptr_t value);
 
     /*
-     * Does `waiter`, which has come, stand in front of all other waiters? A function of it alone.
+     * Whether `waiter`, which has come, is in front of all other waiters. A function of it alone.
      * NULL: none does.
      */
     bool (*goes_first)(const bide_queue_waiter *waiter);
 
     /*
-     * What is put is for the waiters of that moment, whichever of them is asked to stop, and for
+     * A put is for the waiters of that moment, whichever of them is asked to stop, and for
      * none that comes later. So a waiter that is admitted ends so, although it was asked to stop by
      * the time that it is seen. And a waiter leaves when the server does: if something was put
      * meanwhile, it is there again, where it stood. When it is closed nothing may be put.
@@ -148,7 +148,7 @@ struct bide_waiter_queue_ops {
     bool admits_cancelled;
 
     /*
-     * Is given those that have ended, in that order, instead of their being woken. The server has
+     * Is given the ended waiters, in that order, instead of their being woken. The server has
      * left by then. NULL: they are woken.
      */
     void (*hand)(const bide_waiter_queue_ops *rules, const bide_awaiter_chain *ended);

@@ -333,7 +333,7 @@ if [ $long = yes ]; then
     configuration 'clang' build/clang clang clang++ $optimised $lines $benchmarks
     configuration 'gcc ASan+UBSan' build/gcc-asan gcc g++ "${light[@]}" $address
     cross 'i686' build/i686 i686-linux-gnu /usr/i686-linux-gnu/lib/ld-linux.so.2
-    # What other systems have: the POSIX table, pipes, and poll() under each loop, from the base up to input and output.
+    # The parts of other systems: the POSIX table, pipes, and poll() under each loop, from the base up to input and output.
     leave_out_long='check storm standard widths bidec cxx examples top fuzz model' \
         configuration 'gcc, POSIX and poll' build/posix gcc g++ -Ddebug=true -Doptimization=0 $lines \
         -Dplatform=posix -Depoll=false -During=disabled -Dhttp=disabled -Dtls=disabled -Dhttp2=disabled -Dzlib=disabled \

@@ -177,8 +177,8 @@ void bide_broadcast_close_shared_(bide_broadcast_ *broadcast);
 
 /*
  * Sends a copy of the element at `from` to all subscribers, in place of the oldest, and wakes the
- * waiters, each on its own scheduler, but not on the caller's stack while a coroutine is running on
- * it.
+ * waiters. Each resumes on its own scheduler, but not on the caller's stack while a coroutine is
+ * running on it.
  * Threads: the sender's; any if it was made by bide_broadcast_init_shared. Errors: -EPIPE (closed;
  * nothing is done). Suspends: never. Progress: wait-free while nothing waits, otherwise lock-free
  * and linear in the waiters; if there are several senders it blocks while another one copies an

@@ -90,8 +90,7 @@ typedef struct bide_check_scenario {
      * with at most so many changes while the running one could continue; see bide_check_main. */
     unsigned preemptions;
 
-    size_t
-        stack_size; /* of each thread, in bytes, at most 8128 KiB; 0: 256 KiB. More is a crash */
+    size_t stack_size; /* of each thread, in bytes, at most 8128 KiB; 0: 256 KiB. More is a crash */
 
     unsigned max_steps; /* of one thread, at most 65000; 0: 10000. More is a livelock */
 

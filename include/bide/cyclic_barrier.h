@@ -104,10 +104,10 @@ bide_cyclic_barrier_arrive_checked_(bide_cyclic_barrier *barrier, bool drops, co
 
 /*
  * One party arrives; returns its token. If it is the last, the phase is complete, the next has
- * begun, and the waiters are woken, in the order in which they came, each on its own scheduler, but
- * not on the caller's stack while a coroutine is running on it. The last party sees what was
- * written before the other arrivals. At a closed barrier this does nothing, and is never the last.
- * Touches nothing afterwards.
+ * begun, and the waiters are woken in the order in which they came. Each resumes on its own
+ * scheduler, but not on the caller's stack while a coroutine is running on it. Writes made before
+ * the other arrivals are visible to the last party. At a closed barrier this does nothing, and is
+ * never the last. Touches nothing afterwards.
  * Threads: any. Suspends: never. Progress: lock-free; the last, linear in the waiters.
  */
 #define bide_cyclic_barrier_arrive(barrier) \

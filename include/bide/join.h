@@ -146,15 +146,15 @@ BIDE_INLINE void bide_join_in_checked_(bide_thread_pool *pool, void (*first)(voi
  * Joins that nest are calls that nest, and use the worker's C stack, whether halves are stolen or not. When three
  * quarters of it are used, a join continues with a new stack: on a thread of its own, in the
  * worker's place, while the worker waits. Each join looks how much is used. So depth is bounded by
- * memory, if what runs between one join and the next uses less than a tenth of the stack, and does
- * not depend on the thread (thread-local variables, locks that know their owner). The last quarter
- * has to hold that twice, since a join looks at an address anywhere in its function's frame, and
- * then the start of a thread. It costs the start of a thread each time that joins cross that depth;
- * `deep_joins` of bide_thread_pool_worker_stats counts these. If there is no such thread, the join
- * is one on the old stack. To make it rarer give the pool's threads larger stacks (`stack_size` of
- * bide_thread_pool_options), or fork coroutines (fork.h), whose frames are not on the C stack.
- * Joins on threads that are no worker's, and on pools of loops (io_pool.h), have the thread's stack
- * alone.
+ * memory. That holds if the code between one join and the next uses less than a tenth of the stack,
+ * and does not depend on the thread (thread-local variables, locks that know their owner). The last
+ * quarter has to hold that twice, since a join looks at an address anywhere in its function's
+ * frame, and then the start of a thread. It costs the start of a thread each time that joins cross
+ * that depth; `deep_joins` of bide_thread_pool_worker_stats counts these. If there is no such
+ * thread, the join is one on the old stack. To make it rarer give the pool's threads larger stacks
+ * (`stack_size` of bide_thread_pool_options), or fork coroutines (fork.h), whose frames are not on
+ * the C stack. Joins on threads that are no worker's, and on pools of loops (io_pool.h), have the
+ * thread's stack alone.
  */
 
 BIDE_EXTERN_C_END

@@ -177,9 +177,9 @@ BIDE_INLINE void bide_mutex_unlock_checked_(bide_mutex_waiter *waiter, const cha
 
 /*
  * Unlocks what was locked with `waiter`. If it has waiters, the first in line holds the mutex from
- * now on, and is woken on its scheduler, but not on the caller's stack while a coroutine is running
- * on it. Unlocking a mutex that this waiter has not locked is misuse, which is detected if
- * BIDE_DEBUG is 1.
+ * now on, and is woken. It resumes on its scheduler, but not on the caller's stack while a
+ * coroutine is running on it. Unlocking a mutex that this waiter has not locked is misuse, which is
+ * detected if BIDE_DEBUG is 1.
  * Threads: any, on behalf of the holder. Suspends: never. Progress: lock-free.
  */
 #if BIDE_DEBUG

@@ -43,10 +43,9 @@
  * loops), that thread makes the call while the select waits, and what follows about partners holds.
  *
  * If the awaiting coroutine is destroyed as it waits, no case is lost either: what was taken is
- * given back. A partner on a rendezvous whose send has ended is an exception,
- * because the element is in the receiver's memory, and so are bytes that the thread of another loop has
- * received for the select: bide_select_winner names that case, in the coroutine's `finally` part and after
- * it. (A connection that was accepted so is closed.)
+ * given back. There are two exceptions. A partner on a rendezvous whose send has ended has left its
+ * element in the receiver's memory, and the thread of another loop may have received bytes for the
+ * select. bide_select_winner names that case, in the coroutine's `finally` part and after it. (A connection that was accepted so is closed.)
  *
  * Use bide_when_any for operations that each run to completion: it cancels the losers, which may
  * have sent or received an element before. Why it is correct: docs/internals/select.md.

@@ -157,9 +157,9 @@ BIDE_INLINE void bide_sequence_group_add_checked_(bide_sequence_group *group,
 /*
  * bide_sequence_group_join(group, member, barrier, after): makes `barrier` a member, and returns what it
  * has published from the beginning: what `after` has.
- * From then on all that go by the group wait for the joiner at everything that comes later. So if
- * `after` is the cursor of a ring, and the group its gate or leads to it, the joiner can read every
- * message after the returned one, and publishes on `barrier` what it has done with.
+ * From then on all that go by the group wait for the joiner at everything that comes later. Let
+ * `after` be the cursor of a ring, and the group its gate, or one that leads to it. Then the joiner
+ * can read every message after the returned one, and publishes on `barrier` what it has done with.
  *
  * `member` and `barrier` are the joiner's memory, not yet in use, and must stay until it has left;
  * `barrier` is initialised here. `after` is where what the members publish comes from: whatever

@@ -104,9 +104,9 @@ BIDE_INLINE void bide_wait_group_done_checked_(bide_wait_group *group, const cha
 }
 
 /*
- * One of them is done; if it was the last, the waiters are woken, in the order in which they came,
- * each on its own scheduler, but not on the caller's stack while a coroutine is running on it.
- * Touches nothing afterwards. More than were added is misuse.
+ * One of them is done. If it was the last, the waiters are woken in the order in which they came.
+ * Each resumes on its own scheduler, but not on the caller's stack while a coroutine is running on
+ * it. Touches nothing afterwards. More than were added is misuse.
  * Threads: any. Suspends: never. Progress: lock-free; at zero, linear in the waiters.
  */
 #define bide_wait_group_done(group)      \

@@ -44,6 +44,7 @@
 #define BIDE_HTTP_AGENT_H
 
 #include "bide/connection_pool.h"
+#include "bide/detail/beside.h"
 #include "bide/http_client.h"
 #include "bide/http_cookies.h"
 #include "bide/http_url.h"
@@ -132,7 +133,7 @@ typedef struct bide_http_fetch {
     bool is_decoded;    /* the body was compressed, and is read as it was before */
     bool is_http2;      /* the response came by HTTP/2 */
     const char *
-        reason; /* if TLS has failed, or a variable names no proxy: why, in words that stay; otherwise "" */
+        reason; /* if TLS has failed or is missing, or a variable names no proxy: why, in words that stay; otherwise "" */
     char url[BIDE_HTTP_FETCH_URL]; /* of the last request: where the response comes from */
 
     /*
@@ -190,6 +191,8 @@ typedef struct bide_http_fetch {
  * Progress: blocks for a moment at most.
  */
 int bide_http_agent_create(bide_http_agent **agent, const bide_http_agent_options *options);
+#define bide_http_agent_create(...) \
+    BIDE_BESIDE_(bide_link_with_lbide_http_, bide_http_agent_create(__VA_ARGS__))
 
 /*
  * Closes the connections and frees the agent; NULL: nothing. All of its fetches have been closed; otherwise

@@ -29,6 +29,7 @@
 #ifndef BIDE_HTTP_CLIENT_H
 #define BIDE_HTTP_CLIENT_H
 
+#include "bide/detail/beside.h"
 #include "bide/http_message.h"
 #include "bide/extend/wrapper.h"
 
@@ -110,6 +111,8 @@ enum { BIDE_HTTP_CLIENT_MEMORY = 16384 };
  */
 int bide_http_client_init(bide_http_client *client, bide_stream stream, void *memory, size_t size,
                           const bide_http_client_options *options);
+#define bide_http_client_init(...) \
+    BIDE_BESIDE_(bide_link_with_lbide_http_, bide_http_client_init(__VA_ARGS__))
 
 /*
  * Begins a request: "`method` `target` HTTP/1.1", and "Host". A client that was used before begins anew.

@@ -34,6 +34,7 @@
 #ifndef BIDE_HTTP_SERVER_H
 #define BIDE_HTTP_SERVER_H
 
+#include "bide/detail/beside.h"
 #include "bide/http_message.h"
 #include "bide/scope.h"
 #include "bide/send_file.h"
@@ -223,6 +224,8 @@ struct bide_http_server {
  * -ENOTSUP (the library was built without llhttp). Progress: wait-free.
  */
 int bide_http_server_init(bide_http_server *server, const bide_http_options *options);
+#define bide_http_server_init(...) \
+    BIDE_BESIDE_(bide_link_with_lbide_http_, bide_http_server_init(__VA_ARGS__))
 
 /*
  * Accepts connections at server->server.listener and serves them, as bide_server_run.

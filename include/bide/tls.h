@@ -29,6 +29,7 @@
 #ifndef BIDE_TLS_H
 #define BIDE_TLS_H
 
+#include "bide/detail/beside.h"
 #include "bide/stream.h"
 
 BIDE_EXTERN_C_BEGIN
@@ -125,6 +126,8 @@ typedef struct bide_tls_options {
  */
 int bide_tls_client_create(bide_tls_config **config, const bide_tls_options *options,
                            const char **reason);
+#define bide_tls_client_create(...) \
+    BIDE_BESIDE_(bide_link_with_lbide_tls_, bide_tls_client_create(__VA_ARGS__))
 
 /*
  * The same for servers.
@@ -132,6 +135,8 @@ int bide_tls_client_create(bide_tls_config **config, const bide_tls_options *opt
  */
 int bide_tls_server_create(bide_tls_config **config, const bide_tls_options *options,
                            const char **reason);
+#define bide_tls_server_create(...) \
+    BIDE_BESIDE_(bide_link_with_lbide_tls_, bide_tls_server_create(__VA_ARGS__))
 
 /*
  * Dangerous: connections of this client will be with whoever answers. Nothing is verified, and

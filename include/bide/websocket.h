@@ -31,6 +31,7 @@
 #define BIDE_WEBSOCKET_H
 
 #include "bide/deadline.h"
+#include "bide/detail/beside.h"
 #include "bide/event.h"
 #include "bide/mutex.h"
 #include "bide/stream.h"
@@ -249,6 +250,8 @@ typedef struct bide_websocket {
  */
 int bide_websocket_init(bide_websocket *websocket, bide_stream stream,
                         const bide_websocket_options *options);
+#define bide_websocket_init(...) \
+    BIDE_BESIDE_(bide_link_with_lbide_http_, bide_websocket_init(__VA_ARGS__))
 
 /* ---- Receiving ---- */
 

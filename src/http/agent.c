@@ -597,6 +597,7 @@ static int http_agent_set_proxies(bide_http_agent *agent)
     return status;
 }
 
+#undef bide_http_agent_create
 int bide_http_agent_create(bide_http_agent **agent, const bide_http_agent_options *options)
 {
     *agent = NULL;
@@ -659,13 +660,17 @@ static bool http_fetch_is_method(const bide_http_fetch *fetch, const char *name)
 }
 
 /* Checks a URL, all of it but the fragment, and parses it. */
-static int http_fetch_parse_url(const bide_http_fetch *fetch, bide_http_url *url, const char *text)
+static int http_fetch_parse_url(bide_http_fetch *fetch, bide_http_url *url, const char *text)
 {
     if (bide_http_url_parse(url, text, strlen(text)) < 0 || url->user.data != NULL)
         return -EINVAL;
     if (url->host.size >= sizeof fetch->origin->host)
         return -EMSGSIZE;
-    return url->is_secure && fetch->agent->tls == NULL ? -EPROTONOSUPPORT : 0;
+    if (url->is_secure && fetch->agent->tls == NULL) {
+        fetch->reason = "\"https\" needs bide_http_agent_use_tls() and -lbide-tls";
+        return -EPROTONOSUPPORT;
+    }
+    return 0;
 }
 
 int bide_http_fetch_init(bide_http_fetch *fetch, bide_http_agent *agent, const char *method,

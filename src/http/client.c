@@ -37,6 +37,7 @@ enum {
 };
 enum { HTTP_CLIENT_MAX_INFORMATIONAL = 32 };
 
+#undef bide_http_client_init
 int bide_http_client_init(bide_http_client *client, bide_stream stream, void *memory, size_t size,
                           const bide_http_client_options *options)
 {

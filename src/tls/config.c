@@ -303,6 +303,11 @@ static int tls_config_create(bide_tls_config **made, const bide_tls_options *opt
     return 0;
 }
 
+const char bide_link_with_lbide_tls_ = 0;
+
+#undef bide_tls_client_create
+#undef bide_tls_server_create
+
 int bide_tls_client_create(bide_tls_config **config, const bide_tls_options *options,
                            const char **reason)
 {

@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <string.h>
 
+#undef bide_websocket_init
 int bide_websocket_init(bide_websocket *websocket, bide_stream stream,
                         const bide_websocket_options *options)
 {

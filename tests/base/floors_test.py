@@ -58,7 +58,7 @@ SOURCES = {
 # the same name in bide/.
 HEADERS = {
     "base": "atomic compiler errors extend/fence platform sequence version detail/arguments detail/back_off detail/check_atomic "
-            "detail/element detail/join_deque detail/ring_position detail/sequence_names detail/sequence_names_end "
+            "detail/beside detail/element detail/join_deque detail/ring_position detail/sequence_names detail/sequence_names_end "
             "detail/shared_words detail/this_thread detail/tuning",
     "coroutine": "allocator async_generator context_value coroutine create deadline frame generator handle inspect interval "
                  "recursive_generator schedule scope sleep stop stop_callback sync_wait task then when with_stop "

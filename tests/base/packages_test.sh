@@ -88,6 +88,18 @@ for module in bide "${@/#/bide-}"; do
     check "pkg-config: $module, with nothing else installed" found --exists --print-errors "$module"
 done
 check 'pkg-config: a program' compiles plain bide
+# Each use of a library beside bide begins with a call that names the library, for the linker.
+begins() { # MODULE HEADER CALL
+    printf '#include <bide/%s.h>\nint main(void)\n{\n    return !(%s);\n}\n' "$2" "$3" >"$folder/begins.c"
+    # shellcheck disable=SC2046,SC2086 # lists of words
+    $cc "$folder/begins.c" $(found --cflags --libs "$1") -pthread -o "$folder/begins" && "$folder/begins"
+}
+for module in "$@"; do
+    case $module in
+    http) check 'pkg-config: a use of bide-http' begins bide-http http_agent 'bide_http_agent_create(&(bide_http_agent *){NULL}, NULL) <= 0' ;;
+    tls) check 'pkg-config: a use of bide-tls' begins bide-tls tls 'bide_tls_client_create(&(bide_tls_config *){NULL}, NULL, NULL) <= 0' ;;
+    esac
+done
 check 'pkg-config: no library of a dependency in a shared link' \
     test -z "$(found --libs bide | grep -oE -e '-l(uring|cares)')"
 

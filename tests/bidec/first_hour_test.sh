@@ -1,10 +1,11 @@
 #!/bin/sh
 # Mistakes of a first program: the first error, or the line of the translator itself, says what to do.
-# first_hour_test.sh BIDEC ROOT
+# first_hour_test.sh BIDEC ROOT [LIBRARY NEEDS]: links are tested with that static library, and what it needs
 # shellcheck source=tests/bidec/opening.sh
 . "$(dirname "$0")/opening.sh"
 export LC_ALL=C
 include=-I$root/include
+libraries="$library ${4-}"
 cases=0
 
 # NAME SENTENCE COMMAND...: the command fails, and says the sentence: as its first error if that begins with "error: ".
@@ -114,6 +115,69 @@ if command -v g++ >/dev/null && printf 'int main() {}\n' | g++ -std=c++20 -fsynt
     says 'bide.hpp in C' 'error: bide/bide.hpp is for C++: in C, include bide/bide.h' gcc "$include" -x c -c plus.cpp
     says 'bide.hpp in C++17' 'error: bide/bide.hpp needs C++20: compile with -std=c++20' g++ -std=c++17 "$include" -c plus.cpp
     says 'async functions in C++' 'error: async functions are C: put them into a .c file, for bidec gcc' "$bidec" g++ -std=c++20 "$include" -x c++ -c right.c
+fi
+
+# A library beside bide is forgotten: in a body, and in an async function.
+cat >tls.c <<'END'
+#include <bide/tls.h>
+
+int main(void)
+{
+    bide_tls_config *config;
+    return bide_tls_client_create(&config, NULL, NULL) != 0;
+}
+END
+sed 's/bide_tls_client/bide_tls_server/' tls.c >tls_server.c
+cat >http.c <<'END'
+#include <bide/async.h>
+#include <bide/http_agent.h>
+#include <bide/loop.h>
+
+async int main(void)
+{
+    bide_http_agent *agent;
+    return bide_http_agent_create(&agent, &(bide_http_agent_options){.max_connections = 1, .max_head = 0});
+}
+END
+cat >server.c <<'END'
+#include <bide/http_client.h>
+#include <bide/http_server.h>
+#include <bide/websocket.h>
+
+int main(int count, char **arguments)
+{
+    static bide_http_server server;
+    static bide_http_client client;
+    static bide_websocket websocket;
+    static char memory[BIDE_HTTP_CLIENT_MEMORY];
+    (void)arguments;
+    switch (count) {
+#ifdef SERVER
+    case 1: return bide_http_server_init(&server, &(bide_http_options){.max_connections = 1});
+#endif
+#ifdef CLIENT
+    case 2: return bide_http_client_init(&client, (bide_stream){0}, memory, sizeof memory, NULL);
+#endif
+#ifdef WEBSOCKET
+    case 3: return bide_websocket_init(&websocket, (bide_stream){0}, &(bide_websocket_options){.role = 0});
+#endif
+    }
+    return (int)sizeof server + (int)sizeof client + (int)sizeof websocket + memory[0];
+}
+END
+if [ -n "$library" ]; then
+    # shellcheck disable=SC2086 # a list of words
+    for name in tls tls_server; do
+        says "$name.c without bide-tls" 'bide_link_with_lbide_tls_' gcc "$include" $name.c $libraries -o program
+    done
+    # shellcheck disable=SC2086
+    says 'an async main without bide-http' 'bide_link_with_lbide_http_' "$bidec" gcc "$include" http.c $libraries -o program
+    for part in SERVER CLIENT WEBSOCKET; do
+        # shellcheck disable=SC2086
+        says "$part without bide-http" 'bide_link_with_lbide_http_' gcc "$include" -D$part server.c $libraries -o program
+    done
+    # shellcheck disable=SC2086
+    accepts 'the headers of bide-http without their functions' gcc "$include" server.c $libraries -o program
 fi
 echo "1..$cases"
 exit $failed

@@ -370,6 +370,9 @@ static void what_cannot_be_requested_is_refused(void **state)
         assert_int_equal(f.fetch.response.status, 0);
     }
     assert_int_equal(open_request("GET", "https://a/"), -EPROTONOSUPPORT);
+    assert_non_null(strstr(f.fetch.reason, "bide_http_agent_use_tls"));
+    assert_int_equal(get("https://a/"), -EPROTONOSUPPORT);
+    assert_non_null(strstr(f.fetch.reason, "-lbide-tls"));
     assert_int_equal(open_request("CONNECT", "http://a/"), -EINVAL);
     assert_int_equal(open_request("G T", "http://a/"), -EINVAL);
     assert_int_equal(open_request("ABCDEFGHIJKLMNOPQRSTUVWX", "http://a/"), -EMSGSIZE);
@@ -509,6 +512,7 @@ static void bad_and_endless_redirects_are_errors(void **state)
                  "HTTP/1.1 301 M\r\nLocation: %s\r\nContent-Length: 0\r\n\r\n", cases[i].location);
         answer(texts[i]);
         assert_int_equal(get(url_of(0, "/")), cases[i].status);
+        assert_int_equal(f.fetch.reason[0] != '\0', cases[i].status == -EPROTONOSUPPORT);
     }
     for (int i = 0; i < 4; i++)
         answer("HTTP/1.1 301 M\r\nLocation: /\r\nContent-Length: 0\r\n\r\n");

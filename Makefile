@@ -41,7 +41,7 @@ install: ## install the libraries under PREFIX (/usr/local), below DESTDIR if gi
 	@scripts/configure.sh build $(OPTIMISED) -Dchecker=true
 	@meson configure build -Dprefix="$(abspath $(PREFIX))"
 	@meson compile -C build libraries
-	@DESTDIR="$(DESTDIR)" meson install -C build --no-rebuild --tags devel,runtime,man
+	@DESTDIR="$(DESTDIR)" meson install -C build --no-rebuild --tags devel,runtime,man,doc
 
 uninstall: ## remove what the last install has put there
 	@ninja -C build uninstall

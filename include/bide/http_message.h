@@ -153,6 +153,7 @@ typedef struct bide_http_output {
     size_t count; /* bytes of `data` that were taken, whatever it ended with */
     int status;
     bool is_flush;
+    bool is_interim; /* the flush of an interim response */
     bool is_sending; /* a piece is under way */
     char line[20];
     struct iovec vectors[3];
@@ -165,6 +166,7 @@ typedef struct bide_http_output {
     bool is_sent_early; /* it is being sent: the buffer's bytes keep their place */
     int early_status;   /* of the last such send */
     bide_auto_event returned;
+    bide_auto_event *early_sender; /* starts that coroutine; NULL: it is busy, or there is none */
 } bide_http_output;
 
 BIDE_EXTERN_C_END

@@ -480,7 +480,7 @@ bide_awaiter *bide_http_write_file(bide_http_exchange *exchange, bide_descriptor
  * fields lets a client load what the response will need while the handler still works. A client of HTTP/1.0 gets none.
  * Threads: the loop's. Errors: -EINVAL (the status is 101 or not 102 to 199, a field is invalid, or the response has
  * begun), -EMSGSIZE (it does not fit into the buffer), -ECANCELED, -ETIMEDOUT, those of the stream. Suspends: if the
- * client is slow. Cancel-safe: no, the connection ends after it. Progress: that of the stream.
+ * client is slow. Cancel-safe: no, it is sent nevertheless, and a response may follow. Progress: that of the stream.
  */
 BIDE_KEY_SCOPED(bide_http_add);
 BIDE_MUST_AWAIT

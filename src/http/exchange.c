@@ -334,7 +334,7 @@ bide_awaiter *bide_http_send_interim(bide_http_exchange *exchange, int status,
         exchange_put(output, "\r\n", 2);
     }
     exchange_put(output, "\r\n", 2);
-    return bide_http_output_flush_(output);
+    return bide_http_output_flush_interim_(output);
 }
 
 void bide_http_close_after(bide_http_exchange *exchange)

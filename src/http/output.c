@@ -13,11 +13,14 @@
  * 2. Small pieces of a body in chunks are gathered into one chunk. Its size has four digits, which
  *    are written when the chunk ends. A piece that does not fit is sent as its own chunk.
  * 3. A partial send makes the message invalid, and with it the connection (`error`). The exception is
- *    the flush of a request that is cancelled or times out: the unsent bytes stay in the buffer, and
- *    the next flush resumes there.
+ *    the flush of a request, or of an interim response, that is cancelled or times out: the unsent bytes stay in the
+ *    buffer, and the next write or flush resumes there.
  *    The output of earlier messages is no part of this one: another coroutine may send it while the message is written
  *    (bide_http_output_send_early_). Until that has ended, the buffer's bytes keep their place, only the free part behind
  *    them is used, and a write or flush waits before its first byte.
+ *    An interim response stands behind earlier responses in the buffer, and is a complete message. The same coroutine
+ *    sends it (`early_sender`), unless it is busy, and the operation only waits. So an interim response whose operation
+ *    is cancelled, times out or is destroyed is still sent, and holds no other message back.
  * 4. A chunk that is being gathered lies in the unsent part of the buffer and is not empty.
  */
 #include "output.h"
@@ -79,6 +82,7 @@ void bide_http_output_init_(bide_http_output *output, bide_writer *writer, bide_
     output->is_sending = false;
     output->is_sent_early = false;
     output->early_status = 0;
+    output->early_sender = NULL;
     bide_auto_event_init(&output->returned, false);
     bide_http_output_start_(output);
 }
@@ -375,7 +379,8 @@ static bool http_output_ready(bide_awaiter *awaiter)
 /* 3 */
 static bool http_output_is_resumable(const bide_http_output *output, int status)
 {
-    return output->is_flush && output->is_request && (status == -ECANCELED || status == -ETIMEDOUT);
+    return output->is_flush && (output->is_request || output->is_interim) &&
+           (status == -ECANCELED || status == -ETIMEDOUT);
 }
 
 static bide_next http_write_step_(bide_frame *frame, unsigned depth);
@@ -390,6 +395,17 @@ bide_body(http_write)
     bide_begin(http_write, bide_http_output * self);
     if (self->status != -EAGAIN)
         bide_return(self->status);
+    while (self->is_interim && self->early_sender != NULL &&
+           bide_writer_buffered(self->writer) != 0) { /* 3 */
+        http_watch_start_wait(self->watch, bide_this_context());
+        bide_auto_event_set(self->early_sender);
+        bide_await_status(self->status, bide_auto_event_wait(&self->returning, &self->returned));
+        http_watch_stop_wait(self->watch);
+        if (self->status == 0)
+            self->status = self->early_status;
+        if (self->status < 0)
+            bide_return(self->status);
+    }
     while (self->is_sent_early) { /* 3 */
         http_watch_start_wait(self->watch, bide_this_context());
         /* (if the operation is destroyed: its bytes are counted, and will not follow) */
@@ -421,6 +437,7 @@ bide_body(http_write)
     if (self->is_sending &&
         !http_output_is_resumable(self, -ECANCELED)) /* the operation is being destroyed: 3 */
         self->error = -ECANCELED;
+    self->is_sending = false;
     bide_end();
 }
 
@@ -431,6 +448,7 @@ static bide_awaiter *http_output_start(bide_http_output *output, const void *dat
     output->size = size;
     output->count = 0;
     output->is_flush = is_flush;
+    output->is_interim = false;
     output->is_sending = false;
     output->status = http_output_advance(output);
     return bide_task_init(&output->task, &http_write_start);
@@ -444,6 +462,14 @@ bide_awaiter *bide_http_output_write_(bide_http_output *output, const void *data
 bide_awaiter *bide_http_output_flush_(bide_http_output *output)
 {
     return http_output_start(output, NULL, 0, true);
+}
+
+bide_awaiter *bide_http_output_flush_interim_(bide_http_output *output)
+{
+    bide_awaiter *awaiter = bide_http_output_flush_(output);
+    bide_assert(output->state == HTTP_OUTPUT_NOTHING);
+    output->is_interim = true;
+    return awaiter;
 }
 
 /* ---- The output of earlier messages ---- */
@@ -506,7 +532,7 @@ bide_awaiter *bide_http_output_continue_(bide_http_output *output)
         return bide_http_output_fail_(output, 0);
     if (!bide_http_output_put_(output, line, sizeof line - 1))
         return bide_http_output_fail_(output, -EMSGSIZE);
-    return bide_http_output_flush_(output);
+    return bide_http_output_flush_interim_(output);
 }
 
 /* ---- The end ---- */

@@ -50,6 +50,12 @@ bide_awaiter *bide_http_output_write_(bide_http_output *output, const void *data
 bide_awaiter *bide_http_output_flush_(bide_http_output *output);
 
 /*
+ * Sends an interim response, which was put into the buffer, and everything before it. If output->early_sender is set,
+ * another coroutine does that, and continues after the operation has ended early.
+ */
+bide_awaiter *bide_http_output_flush_interim_(bide_http_output *output);
+
+/*
  * Sends the buffered output of earlier messages, without a byte of the current one. Meanwhile the buffer's bytes keep
  * their place, plain calls append behind them, and writes and flushes wait. After the awaiter has ended,
  * bide_http_output_take_back_ removes the sent bytes, resumes the waiting operation, and returns the status; -EIO if a

@@ -19,7 +19,8 @@
  *    the responses of several requests that arrived together. When a handler has suspended, for whatever
  *    it waits, the guard sends the output of earlier exchanges. A handler that never suspends cannot hold
  *    them for long. The close sends them too, if the current exchange has failed before it started to send
- *    its response. So no wait holds a complete response, and no failure of a later request loses it. A stream
+ *    its response. The guard also sends interim responses, unless it reads: then the earlier output has been sent.
+ *    So no wait holds a complete response, and no failure or cancellation in a later request loses it. A stream
  *    such as TLS may have taken bytes that it has not sent. So the close also ends the output of the stream
  *    if the guard's send was cancelled, even if the buffer is empty.
  * 2. A timeout and a rejected request end the connection. The stop source is therefore requested only
@@ -334,6 +335,7 @@ static void http_guard_on_filled(bide_http_guard_ *self)
 {
     bide_http_connection *connection = self->connection;
     self->is_reading = false;
+    connection->output.early_sender = &self->start;
     bide_http_input_filled_(&connection->input, self->status);
     if (self->is_joined)
         bide_auto_event_set(&self->filled);
@@ -354,6 +356,7 @@ static void http_guard_close(bide_http_guard_ *self)
 static bide_awaiter *http_guard_read(bide_http_guard_ *self)
 {
     self->is_reading = true;
+    self->connection->output.early_sender = NULL;
     return bide_with_stop(&self->phase, &self->stop,
                           bide_http_input_fill_(&self->connection->input));
 }
@@ -385,6 +388,9 @@ bide_coroutine(http_guard_body)
     bide_return(0);
     bide_finally();
     bide_http_output_withdraw_(&self->connection->output);
+    self->connection->output.early_sender = NULL;
+    /* (a handler that is shielded from the stop may wait for it) */
+    bide_auto_event_set(&self->connection->output.returned);
     self->is_reading = false;
     http_guard_close(self);
     bide_end();
@@ -982,6 +988,7 @@ bide_awaiter *bide_http_serve(bide_http_connection *connection, bide_http_server
     connection->server = server;
     connection->stream = stream;
     bide_http_init_connection_(connection, memory);
+    connection->output.early_sender = &connection->guard.start;
     connection->transport = server->protocol != NULL && server->protocol->preface.size != 0
                                 ? HTTP_PROTOCOL_MAYBE
                                 : HTTP_PROTOCOL_NO;

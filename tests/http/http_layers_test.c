@@ -198,6 +198,99 @@ static void interim_responses_come_before_the_response(void **state)
     peer_end(&one);
 }
 
+/*
+ * Handlers whose wait for the client's reading ends early, while an earlier response leaves the server slowly. The
+ * interim response, or "100 Continue", is behind that.
+ */
+struct impatient {
+    bide_http_exchange exchange;
+    bide_with_deadline_operation limited;
+    bide_sleep sleep;
+    char body[16];
+    size_t size;
+};
+
+static size_t arrived; /* bytes that the client had, long after the wait */
+
+bide_coroutine(impatient_body)
+{
+    static char text[8000];
+    bide_begin(impatient_body, struct impatient * self);
+    handled.begun++;
+    self->size = 0;
+    if (path_is(&self->exchange, "/earlier")) {
+        memset(text, 'x', sizeof text);
+        bide_try(bide_http_respond(&self->exchange, text,
+                                   strtoul(self->exchange.request.query.data, NULL, 10)));
+    } else {
+        if (self->exchange.request.query.size != 0) /* the earlier response is being sent then */
+            bide_try(bide_sleep_for(&self->sleep, SECOND));
+        if (path_is(&self->exchange, "/hints"))
+            bide_await_status(interim_status, bide_with_timeout(&self->limited, SECOND,
+                                                                bide_http_send_interim(&self->exchange, 103, NULL, 0)));
+        else
+            bide_await_status(interim_status, bide_with_timeout(&self->limited, SECOND,
+                                                                bide_http_read(&self->exchange, self->body, sizeof self->body)));
+        bide_try(bide_sleep_for(&self->sleep, 20 * SECOND));
+        arrived = one.output_size;
+        do {
+            bide_try(bide_http_read(&self->exchange, self->body + self->size, sizeof self->body - self->size));
+            self->size += self->exchange.count;
+        } while (self->exchange.count != 0);
+        bide_try(bide_http_respond(&self->exchange, self->body, self->size));
+    }
+    bide_finally();
+    handled.ended++;
+    bide_end();
+}
+
+static void an_interim_response_that_is_cancelled_spoils_no_other(void **state)
+{
+    static const char *const requests[] = {
+        "POST /reads HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n",
+        "POST /reads?later HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n",
+        "POST /hints HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\n",
+        "POST /hints?later HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\n",
+    };
+    static char input[600], wanted[10000];
+    (void)state;
+    peer_init(&one, &(bide_http_options){.handler = {&impatient_body, sizeof(struct impatient)}});
+    one.piece = 256;
+    one.read_pause = SECOND; /* so much in a second */
+    for (size_t i = 0; i < sizeof requests / sizeof *requests; i++)
+        for (int size = 800; size < 3000; size += 77) {
+            int before = snprintf(input, sizeof input, "GET /earlier?%d HTTP/1.1\r\nHost: a\r\n\r\n%s", size, requests[i]);
+            snprintf(input + before, sizeof input - (size_t)before, "body" GET("/earlier?5"));
+            int head = snprintf(wanted, sizeof wanted, HEAD("200 OK") "Content-Length: %d\r\n\r\n", size);
+            memset(wanted + head, 'x', (size_t)size);
+            int first = head + size + snprintf(wanted + head + size, 1000, i < 2 ? "HTTP/1.1 100 Continue\r\n\r\n" : "HTTP/1.1 103 Early Hints\r\n\r\n");
+            strcpy(wanted + first, HEAD("200 OK") "Content-Length: 4\r\n\r\nbody" HEAD("200 OK") "Content-Length: 5\r\n\r\nxxxxx");
+            one.cut = (size_t)before; /* the body follows "100 Continue" */
+            one.cut_until = (size_t)first;
+            assert_int_equal(peer_say(&one, input), 0);
+            assert_int_equal(interim_status, -ETIMEDOUT);
+            assert_int_equal(arrived, first);
+            assert_string_equal(one.output, wanted);
+        }
+    one.cut = 0;
+    one.cut_until = 0;
+    peer_end(&one);
+}
+
+/* The client takes nothing, and leaves. */
+static void a_client_that_does_not_take_an_interim_response_is_dropped(void **state)
+{
+    (void)state;
+    peer_init(&one, &(bide_http_options){.handler = {&hints_body, sizeof(struct hints)}});
+    link_value = "</a.css>; rel=preload";
+    one.piece = 64;
+    one.reads_not = true;
+    assert_int_equal(peer_say(&one, GET("/")), -ETIMEDOUT);
+    assert_int_equal(interim_status, -ETIMEDOUT);
+    assert_in_range(one.took, 30 * SECOND, 36 * SECOND);
+    peer_end(&one);
+}
+
 static void interim_responses_are_refused_where_they_may_not_be(void **state)
 {
     static char large[9000];
@@ -339,6 +432,8 @@ int main(void)
         cmocka_unit_test(layers_are_cancelled_with_their_handler),
         cmocka_unit_test(layers_without_a_body_are_refused),
         cmocka_unit_test(interim_responses_come_before_the_response),
+        cmocka_unit_test(an_interim_response_that_is_cancelled_spoils_no_other),
+        cmocka_unit_test(a_client_that_does_not_take_an_interim_response_is_dropped),
         cmocka_unit_test(interim_responses_are_refused_where_they_may_not_be),
         cmocka_unit_test(events_are_written_by_lines),
         cmocka_unit_test(a_type_or_an_id_with_a_line_end_is_refused),

@@ -1,6 +1,6 @@
 /*
  * Pipelined requests to a server of HTTP/1.1, over plain streams and TLS: a complete response leaves the server while
- * the next handler waits, and is not lost if the next request breaks off.
+ * the next handler waits, and is not lost if the next request breaks off, or if its interim response is cancelled.
  */
 #include "tls_pair.h"
 
@@ -12,8 +12,12 @@ static struct {
     bide_http_connection connection;
     char *memory;
     struct runner serving;
-    bide_event goes; /* the handler of "/waits" completes */
-    char output[4096];
+    bide_event goes;          /* the handler of "/waits" completes; that of "/impatient" continues */
+    bide_stop_source give_up; /* for the handler of "/impatient" */
+    bide_event has_begun, has_given_up;
+    bool sends_hints;
+    int status; /* of its first wait */
+    char output[8192];
     size_t output_size;
 } f;
 
@@ -21,13 +25,28 @@ struct handler {
     bide_http_exchange exchange;
     char buffer[16];
     bide_event_waiter wait;
+    bide_with_stop_operation limited;
 };
+
+static bide_awaiter *wait_impatiently(struct handler *self)
+{
+    bide_event_set(&f.has_begun);
+    return bide_with_stop(&self->limited, &f.give_up,
+                          f.sends_hints ? bide_http_send_interim(&self->exchange, 103, NULL, 0)
+                                        : bide_http_read(&self->exchange, self->buffer,
+                                                         sizeof self->buffer));
+}
 
 bide_coroutine(handler_body)
 {
     bide_begin(handler_body, struct handler * self);
     if (bide_http_is(self->exchange.request.path, "/waits"))
         bide_try(bide_event_wait(&self->wait, &f.goes));
+    if (bide_http_is(self->exchange.request.path, "/impatient")) {
+        bide_await_status(f.status, wait_impatiently(self));
+        bide_event_set(&f.has_given_up);
+        bide_try(bide_event_wait(&self->wait, &f.goes));
+    }
     do {
         bide_try(bide_http_read(&self->exchange, self->buffer, sizeof self->buffer));
     } while (self->exchange.count != 0);
@@ -99,6 +118,9 @@ static void over_each_stream(void **state, void (*run)(void))
         for (int is_plain = 0; is_plain < 2; is_plain++) {
             f.output_size = 0;
             bide_event_init(&f.goes, false);
+            bide_event_init(&f.has_begun, false);
+            bide_event_init(&f.has_given_up, false);
+            bide_stop_source_init(&f.give_up);
             assert_int_equal(bide_http_server_init(&f.http, &options), 0);
             f.memory = malloc(bide_http_memory_size(&f.http));
             assert_non_null(f.memory);
@@ -187,6 +209,44 @@ static void a_handler_that_waits_holds_no_earlier_response(void **state)
     over_each_stream(state, wait_for_the_handler);
 }
 
+/* The earlier response waits for the client, and the interim response for that. */
+static void give_up(void)
+{
+    static const char *const heads[] = {
+        "POST /impatient HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 9\r\n\r\n",
+        POST("/impatient")};
+    static char path[3002], request[4096], wanted[8192];
+    bide_event_waiter wait;
+    memset(path, 'x', sizeof path - 1);
+    path[0] = '/';
+    snprintf(request, sizeof request, GET("%s") "%s", path, heads[f.sends_hints]);
+    int size = snprintf(wanted, sizeof wanted, ANSWER("%s", "3001") "%s", path,
+                        f.sends_hints ? "HTTP/1.1 103 Early Hints\r\n\r\n"
+                                      : "HTTP/1.1 100 Continue\r\n\r\n");
+    say(request);
+    assert_int_equal(world_wait(f.pair.world, bide_event_wait(&wait, &f.has_begun)), 0);
+    for (int i = 0; i < 5; i++)
+        turn(f.pair.world);
+    bide_stop_request(&f.give_up);
+    assert_int_equal(world_wait(f.pair.world, bide_event_wait(&wait, &f.has_given_up)), 0);
+    if (f.status != 0 || !f.sends_hints || f.pair.kind == SMALL_PIPES)
+        assert_int_equal(f.status, -ECANCELED);
+    expect(wanted); /* while the handler waits for something else */
+    bide_event_set(&f.goes);
+    say("abcdefghi" GET("/two"));
+    strcpy(wanted + size, ANSWER("/impatient", "10") ANSWER("/two", "4"));
+    expect(wanted);
+    assert_int_equal(finish(), 0);
+}
+
+static void an_interim_response_that_is_cancelled_spoils_no_other(void **state)
+{
+    for (int i = 0; i < 2; i++) {
+        f.sends_hints = i == 1;
+        over_each_stream(state, give_up);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -194,6 +254,7 @@ int main(void)
         world_test(a_later_request_that_breaks_off_loses_no_response),
         world_test(a_slow_client_that_breaks_off_loses_no_response),
         world_test(a_handler_that_waits_holds_no_earlier_response),
+        world_test(an_interim_response_that_is_cancelled_spoils_no_other),
     };
     return cmocka_run_group_tests(tests, make_everyone, free_everyone);
 }

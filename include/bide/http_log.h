@@ -1,5 +1,5 @@
 /*
- * A log of an HTTP server's requests, in the common or the combined format. Floor: http.
+ * A log of an HTTP server's requests, in the common or the combined format, or of its incidents. Floor: http.
  *
  *     bide_http_log_init(&log, &file, self->memory, sizeof self->memory, BIDE_HTTP_LOG_COMBINED);
  *     bide_scope_spawn(&self->scope, &self->logging, bide_http_log_run(&log));
@@ -11,6 +11,16 @@
  * A coroutine of the log's own writes the buffer when it is half full, or a second after the first line.
  * If the file is so slow that the buffer is full, lines are dropped and counted, because requests do not
  * wait for a log.
+ *
+ * An error log is a log of its own, of which only bide_http_log_incident is used:
+ *
+ *     static void on_incident(bide_http_server *server, const bide_http_incident *incident)
+ *     {
+ *         bide_http_log_incident(&errors, server, incident);
+ *     }
+ *     ... bide_http_options){.incident = on_incident, ...
+ *
+ * Clients cause incidents, so their number is limited: see there.
  *
  * One loop has a log. Its file may be exchanged at any time: bide_http_log_reopen.
  *
@@ -39,6 +49,7 @@ typedef struct bide_http_log {
     uint64_t lines;   /* ever */
     uint64_t dropped; /* that found no room, or could not be written */
     int error;        /* of the last write that failed; what it was to write is lost. 0: none */
+    uint64_t suppressed; /* incidents that were not logged because there were too many */
 
     /* of the library */
     bide_descriptor *file;
@@ -48,6 +59,9 @@ typedef struct bide_http_log {
     size_t filled;   /* of the first */
     size_t writing;  /* of the second */
     bool is_closed;
+    uint32_t incidents;    /* that may be logged now */
+    int64_t since;         /* the second when these were counted */
+    uint64_t uncounted;    /* suppressed, and not yet mentioned in a line */
     int64_t second; /* of `time` */
     char time[32];
     bide_auto_event news;
@@ -120,6 +134,19 @@ void bide_http_log_exchange(bide_http_log *log, bide_http_exchange *exchange);
  */
 void bide_http_log_refused(bide_http_log *log, const bide_http_server *server, const char *peer,
                            bide_slice line, int status);
+
+/*
+ * Appends a line for an incident: time, client, status, first line, and what has happened, such as
+ *
+ *     [27/Nov/2026:11:15:29 +0000] 192.0.2.1 400 "GET / HTTP/9" the request is invalid
+ *     [27/Nov/2026:11:15:30 +0000] 192.0.2.1 500 "GET /a HTTP/1.1" error 5: Input/output error
+ *
+ * At most 100 lines are logged at once, and one a second in the long run, of less than 1 KiB each: 90 MB a day. Further
+ * ones are counted, and the next line is preceded by one with their number. So a client cannot fill a disk.
+ * Threads: the loop's. Progress: wait-free, linear in the texts.
+ */
+void bide_http_log_incident(bide_http_log *log, const bide_http_server *server,
+                            const bide_http_incident *incident);
 
 BIDE_EXTERN_C_END
 

@@ -133,6 +133,17 @@ typedef struct bide_http_layer_frame {
     size_t index; /* of the library: in options.layers */
 } bide_http_layer_frame;
 
+/*
+ * Something that an operator may want to look into: see options.incident. Texts are valid during the call.
+ */
+typedef struct bide_http_incident {
+    const char *peer; /* the client's address as text; "-": it is not known */
+    bide_slice line;  /* the first line of the request, or a part of it; may contain any bytes; empty: there is none */
+    int status;       /* of the response; 0: there is none */
+    int error;        /* a negative errno, of the handler or the connection; 0: none */
+    const char *reason; /* NULL: that of the error */
+} bide_http_incident;
+
 /* Options of a server. Members say what 0 means. Times are nanoseconds; BIDE_FOREVER: no limit. */
 typedef struct bide_http_options {
     bide_http_handler handler; /* of each request; or: */
@@ -182,6 +193,12 @@ typedef struct bide_http_options {
      * of it, or the first bytes of something that is not HTTP; it may contain any bytes. NULL: none.
      */
     void (*refused)(bide_http_connection *connection, bide_slice line, int status);
+
+    /*
+     * An incident: a request was refused, a handler has failed, a response was cut short, or a client of HTTP/2 has
+     * sent too much. Not 403 and 404, and clients that leave. bide_http_log_incident logs it. NULL: none.
+     */
+    void (*incident)(bide_http_server *server, const bide_http_incident *incident);
 
     struct bide_http_compression *compression; /* of responses (http_compression.h). NULL: none */
 
@@ -544,6 +561,18 @@ BIDE_INLINE uint64_t bide_http_began(const bide_http_exchange *exchange)
  * Threads: the loop's. Progress: that of a system call, once in a connection.
  */
 const char *bide_http_peer(bide_http_exchange *exchange);
+
+/*
+ * Passes an incident to options.incident, if that is set. Servers do this themselves; this is for failures that they do
+ * not see, such as a TLS handshake's.
+ * Threads: the loop's. Progress: that of options.incident.
+ */
+BIDE_INLINE void bide_http_report_incident(bide_http_server *server,
+                                           const bide_http_incident *incident)
+{
+    if (server->options.incident != NULL)
+        server->options.incident(server, incident);
+}
 
 /* ---- Another protocol ---- */
 

@@ -102,7 +102,7 @@ static void close_site(struct site *site)
 /* ---- Workers ---- */
 
 /*
- * Limits the files before any other thread exists. Certificates and the log are opened again by name,
+ * Limits the files before any other thread exists. Certificates and the logs are opened again by name,
  * in a reload.
  */
 static void confine_files(struct options *options)
@@ -130,6 +130,8 @@ static struct worker *create_workers(struct site *site)
     struct bide_tls_config *secure = NULL;
     if (options->certificate_count != 0 && (secure = secure_load(options, NULL)) == NULL)
         exit(1);
+    if (options->error_log != NULL)
+        confine_allow_replaced(confine, options->error_log, CONFINE_WRITE);
     confine_files(&site->options);
     struct worker *workers = calloc(options->threads, sizeof *workers);
     if (workers == NULL)

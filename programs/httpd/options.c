@@ -25,6 +25,8 @@ static const char help[] =
     "that ask\n"
     "  --tls-key-log FILE        append the secrets of connections there, for debugging\n"
     "  --log FILE                log a line for each request there; - is standard output\n"
+    "  --error-log FILE          log incidents there, such as refused requests; by default on\n"
+    "                            standard error\n"
     "  --log-format FORMAT       common or combined (combined)\n"
     "  --connections N           the maximum; more of them wait (10000, or what descriptors "
     "allow)\n"
@@ -48,7 +50,7 @@ static const char help[] =
     "  --help                    print this\n"
     "\n"
     "The first line of output ends with the port. SIGHUP reloads certificates and reopens the "
-    "log.\n"
+    "logs.\n"
     "SIGUSR1 prints statistics. SIGTERM stops the server when requests in progress are finished;\n"
     "the second SIGTERM stops it at once.\n";
 
@@ -60,6 +62,7 @@ enum option_code {
     OPTION_STATUS,
     OPTION_KEY_LOG,
     OPTION_LOG,
+    OPTION_ERROR_LOG,
     OPTION_LOG_FORMAT,
     OPTION_CONNECTIONS,
     OPTION_HEADER_TIMEOUT,
@@ -89,6 +92,7 @@ static const struct option names[] = {
     {"tls-ocsp", required_argument, NULL, OPTION_STATUS},
     {"tls-key-log", required_argument, NULL, OPTION_KEY_LOG},
     {"log", required_argument, NULL, OPTION_LOG},
+    {"error-log", required_argument, NULL, OPTION_ERROR_LOG},
     {"log-format", required_argument, NULL, OPTION_LOG_FORMAT},
     {"connections", required_argument, NULL, OPTION_CONNECTIONS},
     {"header-timeout", required_argument, NULL, OPTION_HEADER_TIMEOUT},
@@ -199,6 +203,9 @@ static void apply_option(struct options *options, int code, const char *name)
         break;
     case OPTION_LOG:
         options->log = optarg;
+        break;
+    case OPTION_ERROR_LOG:
+        options->error_log = optarg;
         break;
     case OPTION_LOG_FORMAT:
         set_log_format(options);

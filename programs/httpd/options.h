@@ -24,6 +24,7 @@ struct options {
     unsigned certificate_count;             /* 0: no TLS */
     const char *key_log;                    /* NULL: none */
     const char *log;                        /* NULL: none; "-": standard output */
+    const char *error_log;                  /* NULL: standard error */
     bide_http_log_format log_format;
     unsigned connections;
     bool has_connections; /* set by an option */

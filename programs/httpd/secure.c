@@ -99,6 +99,11 @@ bide_awaiter *secure_accept(struct secure *secure, struct bide_tls_config *confi
     return bide_tls_accept(&secure->handshake, &secure->tls, config, below);
 }
 
+const char *secure_reason(const struct secure *secure)
+{
+    return bide_tls_reason(&secure->tls);
+}
+
 bide_stream secure_stream(struct secure *secure)
 {
     return bide_tls_stream(&secure->tls);

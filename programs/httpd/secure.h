@@ -32,6 +32,9 @@ void secure_init(struct secure *secure);
 bide_awaiter *secure_accept(struct secure *secure, struct bide_tls_config *config,
                             bide_stream below);
 
+/* A text for the failure of a handshake. */
+const char *secure_reason(const struct secure *secure);
+
 /* The stream and the ALPN protocol, or NULL, after the handshake. */
 bide_stream secure_stream(struct secure *secure);
 const char *secure_protocol(const struct secure *secure);

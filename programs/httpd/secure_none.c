@@ -38,6 +38,12 @@ bide_awaiter *secure_accept(struct secure *secure, struct bide_tls_config *confi
     abort(); /* unreachable: certificates are rejected */
 }
 
+const char *secure_reason(const struct secure *secure)
+{
+    (void)secure;
+    abort();
+}
+
 bide_stream secure_stream(struct secure *secure)
 {
     (void)secure;

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <stdalign.h>
+#include <stdio.h>
 #include <string.h>
 
 #define CLOSE_TIMEOUT UINT64_C(1000000000)
@@ -60,8 +61,7 @@ static void set_peer(struct session *self)
     char text[BIDE_ADDRESS_TEXT], *begin = text;
     bide_address address;
     strcpy(self->http.peer, "-");
-    if (self->worker->site->options.log == NULL ||
-        bide_peer_address(&self->connection.socket, &address) != 0)
+    if (bide_peer_address(&self->connection.socket, &address) != 0)
         return;
     bide_address_print(&address, text, sizeof text);
     char *end = strrchr(text, ':');
@@ -75,14 +75,22 @@ static void set_peer(struct session *self)
     strcpy(self->http.peer, begin);
 }
 
-/* The client has sent something other than a TLS handshake, or one that is refused. */
+/* The client has sent something other than a TLS handshake, or one that fails, or is too slow. */
 static void log_bad_handshake(struct session *self)
 {
-    if (self->worker->site->options.log == NULL || self->status != -EPROTO)
+    char reason[160];
+    bide_http_server *http = &self->worker->http;
+    if (self->status != -EPROTO && self->status != -EREMOTEIO && self->status != -ETIMEDOUT)
         return;
     set_peer(self);
-    bide_http_log_refused(&self->worker->log, &self->worker->http, self->http.peer,
-                          (bide_slice){NULL, 0}, 400);
+    if (self->worker->site->options.log != NULL && self->status == -EPROTO)
+        bide_http_log_refused(&self->worker->log.log, http, self->http.peer, (bide_slice){NULL, 0},
+                              400);
+    snprintf(reason, sizeof reason, "TLS handshake: %s",
+             self->status == -ETIMEDOUT ? "too slow" : secure_reason(self->secure));
+    bide_http_report_incident(
+        http,
+        &(bide_http_incident){.peer = self->http.peer, .error = self->status, .reason = reason});
 }
 
 static bide_awaiter *serve_http(struct session *self)

@@ -2,7 +2,7 @@
  * A worker.
  *
  *  1. Signals are handled by the worker's coroutine (server_signals.h), one request at a time.
- *  2. A reload may fail for the certificates or for the log. The failed part keeps its old state.
+ *  2. A reload may fail for the certificates or for a log. The failed part keeps its old state.
  *  3. When the number of connections approaches its limit, connections are closed after their
  *     response. Otherwise idle connections would keep new ones out.
  *
@@ -15,14 +15,11 @@
 
 #include <bide/coroutine.h>
 #include <bide/sleep.h>
-#include <bide/terminal.h>
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-
-enum { LOG_FLAGS = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, LOG_MODE = 0644 };
 
 /* nanoseconds without accepting after the system ran out of descriptors */
 #define ACCEPT_RETRY_DELAY UINT64_C(250000000)
@@ -47,6 +44,12 @@ static const bide_http_handler *select_handler(bide_http_exchange *exchange)
     return &bide_http_files_handler;
 }
 
+static void log_incident(bide_http_server *server, const bide_http_incident *incident)
+{
+    struct worker *worker = server->argument;
+    bide_http_log_incident(&worker->errors.log, server, incident);
+}
+
 static int init_servers(struct worker *worker)
 {
     enum { OUTPUT = 8192, SECURE_OUTPUT = 16384, SPARE_CONNECTIONS = 256 };
@@ -67,7 +70,8 @@ static int init_servers(struct worker *worker)
                              .keepalive_timeout = options->idle_timeout,
                              .request_timeout = options->request_timeout,
                              .compression = options->compresses ? &worker->compression : NULL,
-                             .log = options->log != NULL ? &worker->log : NULL});
+                             .incident = log_incident,
+                             .log = options->log != NULL ? &worker->log.log : NULL});
 #if HTTPD_HAS_HTTP2
     if (status == 0)
         status = bide_http2_init(
@@ -87,49 +91,19 @@ static int init_servers(struct worker *worker)
     return status;
 }
 
-/* ---- The log ---- */
+/* ---- The logs ---- */
 
-static bool logs_to_file(const struct worker *worker)
-{
-    const char *log = worker->site->options.log;
-    return log != NULL && strcmp(log, "-") != 0;
-}
-
-static int open_log(struct worker *worker)
+static bool open_logs(struct worker *worker)
 {
     const struct options *options = &worker->site->options;
-    bide_descriptor *file = &worker->log_files[0];
-    bide_descriptor_init_closed(&worker->log_files[0]);
-    bide_descriptor_init_closed(&worker->log_files[1]);
-    bide_http_log_init(&worker->log, file, worker->log_memory, sizeof worker->log_memory,
-                       options->log_format);
-    if (options->log == NULL)
-        return 0;
-    if (!logs_to_file(worker))
-        return bide_standard_output(file);
-    bide_descriptor_init(file, open(options->log, LOG_FLAGS, LOG_MODE));
-    return bide_descriptor_is_open(file) ? 0 : -errno;
-}
-
-static bide_awaiter *open_next_log(struct worker *worker)
-{
-    return bide_open(&worker->open, &worker->log_files[1 - worker->log_at],
-                     worker->site->options.log, LOG_FLAGS, LOG_MODE);
-}
-
-static void switch_log(struct worker *worker)
-{
-    bide_assert(worker->log_at <= 1);
-    bide_assert(bide_descriptor_is_open(&worker->log_files[1 - worker->log_at]));
-    worker->log_at = 1 - worker->log_at;
-    bide_http_log_reopen(&worker->log, &worker->log_files[worker->log_at]);
-}
-
-/* Reports an error of the log once. */
-static void report_log_error(struct worker *worker)
-{
-    (void)check_status(worker->site->options.log, worker->log.error);
-    worker->log.error = 0;
+    bool is_output = options->log != NULL && strcmp(options->log, "-") == 0;
+    int status = worker_log_open(&worker->log, is_output ? NULL : options->log,
+                                 is_output ? LOG_TO_OUTPUT : LOG_NOWHERE, worker->log_memory,
+                                 sizeof worker->log_memory, options->log_format);
+    int errors =
+        worker_log_open(&worker->errors, options->error_log, LOG_TO_ERROR, worker->error_memory,
+                        sizeof worker->error_memory, options->log_format);
+    return check_status(worker->log.name, status) && check_status(worker->errors.name, errors);
 }
 
 /* ---- Control requests: 1 ---- */
@@ -141,10 +115,11 @@ static void print_statistics(struct worker *worker)
     bide_server_get_stats(&worker->server, &server);
     printf("statistics worker=%u live=%zu accepted=%" PRIu64 " refused=%" PRIu64 " errors=%" PRIu64
            " pauses=%" PRIu64 " requests=%" PRIu64 " bad-requests=%" PRIu64 " timed-out=%" PRIu64
-           " log-lines=%" PRIu64 " dropped-log-lines=%" PRIu64 "\n",
+           " log-lines=%" PRIu64 " dropped-log-lines=%" PRIu64 " incidents=%" PRIu64
+           " suppressed-incidents=%" PRIu64 "\n",
            worker->number, server.live, server.accepted, server.refused, server.errors,
-           server.pauses, http->requests, http->refused, http->timed_out, worker->log.lines,
-           worker->log.dropped);
+           server.pauses, http->requests, http->refused, http->timed_out, worker->log.log.lines,
+           worker->log.log.dropped, worker->errors.log.lines, worker->errors.log.suppressed);
     fflush(stdout);
 }
 
@@ -188,7 +163,8 @@ static void start_worker(struct worker *worker, bide_frame *frame)
 {
     bide_scope_init(&worker->scope, frame);
     server_signals_spawn(&worker->signals, &worker->scope);
-    bide_scope_spawn(&worker->scope, &worker->logging, bide_http_log_run(&worker->log));
+    worker_log_start(&worker->log, &worker->scope);
+    worker_log_start(&worker->errors, &worker->scope);
     bide_scope_spawn_in(&worker->scope, &worker->serving, bide_loop_context(worker->loop),
                         bide_server_run(&worker->server), server_ended);
 }
@@ -205,22 +181,17 @@ bide_coroutine(worker_body)
             stop_worker(self, bide_now(bide_this_context()));
         if (server_signals_consume(&self->signals, SERVER_RELOAD)) {
             reload_certificates(self);
-            if (logs_to_file(self)) {
-                report_log_error(self);
-                bide_await_status(self->status, open_next_log(self));
-                if (check_status(self->site->options.log, self->status)) {
-                    switch_log(self);
-                    bide_await(bide_http_log_flush(&self->flushing, &self->log));
-                    bide_close(&self->log_files[1 - self->log_at]);
-                }
-            }
+            bide_await(worker_log_reopen(&self->log));
+            bide_await(worker_log_reopen(&self->errors));
             print_reloaded(self);
         }
     }
-    bide_http_log_close(&self->log);
+    bide_http_log_close(&self->log.log);
+    bide_http_log_close(&self->errors.log);
     server_signals_stop(&self->signals);
     bide_await(bide_scope_join(&self->scope));
-    report_log_error(self);
+    worker_log_report(&self->log);
+    worker_log_report(&self->errors);
     bide_finally();
     bide_scope_destroy(&self->scope);
     bide_end();
@@ -234,8 +205,7 @@ bool worker_init(struct worker *worker, struct site *site, unsigned number,
     worker->secure = secure;
     secure_retain(secure);
     server_signals_init(&worker->signals);
-    return check_status(site->options.log, open_log(worker)) &&
-           check_status("the server", init_servers(worker)) &&
+    return open_logs(worker) && check_status("the server", init_servers(worker)) &&
            check_status("signals", server_signals_listen(&worker->signals)) &&
            check_status("a loop",
                         bide_loop_create(&worker->loop,
@@ -253,8 +223,8 @@ void worker_run(struct worker *worker)
 void worker_destroy(struct worker *worker)
 {
     server_signals_stop(&worker->signals);
-    bide_close(&worker->log_files[0]);
-    bide_close(&worker->log_files[1]);
+    worker_log_destroy(&worker->log);
+    worker_log_destroy(&worker->errors);
     if (worker->loop != NULL)
         bide_loop_destroy(worker->loop);
     if (worker->site->options.compresses)

@@ -1,8 +1,8 @@
 /*
- * A worker: a loop with a listener, its connections, and a log of its own. Workers share a port,
+ * A worker: a loop with a listener, its connections, and logs of its own. Workers share a port,
  * between whose listeners the kernel distributes connections, and constant data.
  *
- *     runs --SIGHUP--> certificates reloaded, log reopened; connections continue
+ *     runs --SIGHUP--> certificates reloaded, logs reopened; connections continue
  *          --SIGUSR1-> a line of statistics on standard output
  *          --SIGTERM, SIGINT--> no new connections; requests in progress have a time to finish
  *          --once more--> they are cancelled
@@ -10,6 +10,7 @@
 #ifndef HTTPD_WORKER_H
 #define HTTPD_WORKER_H
 
+#include "logs.h"
 #include "options.h"
 #include "secure.h"
 #include "../common/server_signals.h"
@@ -19,7 +20,6 @@
 #endif
 #include <bide/http_compression.h>
 #include <bide/http_files.h>
-#include <bide/http_log.h>
 #include <bide/server.h>
 
 #include <pthread.h>
@@ -32,7 +32,7 @@ struct site {
     bide_blocking *blocking; /* opens uncached files */
 };
 
-enum { LOG_MEMORY = 1 << 18 };
+enum { LOG_MEMORY = 1 << 18, ERROR_LOG_MEMORY = 1 << 15 };
 
 struct worker {
     bide_task task;
@@ -47,14 +47,11 @@ struct worker {
     bide_server server;
 
     bide_http_compression compression;
-    bide_http_log log;
-    bide_descriptor log_files[2]; /* the log's, and one that is closed except in a reload */
-    unsigned log_at;
-    bide_file_operation open;
-    bide_auto_event_waiter flushing;
+    struct worker_log log;    /* of requests */
+    struct worker_log errors; /* of incidents */
 
     bide_scope scope;
-    bide_branch serving, logging;
+    bide_branch serving;
     struct server_signals signals;
     bide_auto_event_waiter wait;
     bool is_stopping;
@@ -68,6 +65,7 @@ struct worker {
  * Initializes a worker: its loop, its signals, its log file. `secure`, or NULL, remains the
  * caller's. A failure is reported on stderr; worker_destroy must be called then too.
  */
+    char error_memory[ERROR_LOG_MEMORY];
 bool worker_init(struct worker *worker, struct site *site, unsigned number,
                  struct bide_tls_config *secure);
 

@@ -12,6 +12,8 @@
  *    run on one thread, so no event is lost.
  * 3. A waiter for the end of a write resets `written` while a write is in progress, and sets it
  *    otherwise. The same thread sets it after the write.
+ * 4. A line of an incident takes one of `incidents`, which grow by one a second, up to HTTP_LOG_BURST. A clock that goes
+ *    back adds none.
  */
 #define _GNU_SOURCE
 #include "bide/http_log.h"
@@ -23,7 +25,11 @@
 #include <errno.h>
 #include <string.h>
 
-enum { HTTP_LOG_INTERVAL = 1000000000 };
+/*
+ * BURST     incidents that may be logged at once; one more each second
+ * MAX_LINE  bytes of an incident's first line; each may need four in the log
+ */
+enum { HTTP_LOG_INTERVAL = 1000000000, HTTP_LOG_BURST = 100, HTTP_LOG_MAX_LINE = 128 };
 
 void bide_http_log_init(bide_http_log *log, bide_descriptor *file, void *memory, size_t size,
                         bide_http_log_format format)
@@ -31,6 +37,10 @@ void bide_http_log_init(bide_http_log *log, bide_descriptor *file, void *memory,
     log->lines = 0;
     log->dropped = 0;
     log->error = 0;
+    log->suppressed = 0;
+    log->incidents = HTTP_LOG_BURST;
+    log->since = INT64_MIN;
+    log->uncounted = 0;
     log->file = file;
     log->format = format;
     log->halves[0] = memory;
@@ -202,6 +212,81 @@ void bide_http_log_refused(bide_http_log *log, const bide_http_server *server, c
     http_log_put(&line, " 0", 2);
     if (log->format == BIDE_HTTP_LOG_COMBINED)
         http_log_put_string(&line, " \"-\" \"-\"");
+    http_log_put(&line, "\n", 1);
+    http_log_end_line(log, &line);
+}
+
+/* ---- Incidents ---- */
+
+/* Returns whether an incident may be logged now: 4 */
+static bool http_log_admit(bide_http_log *log, int64_t now)
+{
+    if (log->since == INT64_MIN || now < log->since)
+        log->since = now;
+    uint64_t passed = (uint64_t)now - (uint64_t)log->since;
+    log->since = now;
+    log->incidents += passed < HTTP_LOG_BURST - log->incidents ? (uint32_t)passed
+                                                               : HTTP_LOG_BURST - log->incidents;
+    bide_assert(log->incidents <= HTTP_LOG_BURST);
+    if (log->incidents == 0)
+        return false;
+    log->incidents--;
+    return true;
+}
+
+static void http_log_put_reason(http_log_line *line, const bide_http_incident *incident)
+{
+    if (incident->reason != NULL)
+        http_log_put_text(line, (bide_slice){incident->reason, strlen(incident->reason)});
+    if (incident->reason != NULL && incident->error != 0)
+        http_log_put(line, ": ", 2);
+    if (incident->error == 0)
+        return;
+    http_log_put_string(line, "error ");
+    http_log_put_number(line, (uint64_t)-incident->error);
+    http_log_put(line, ": ", 2);
+    http_log_put_string(line, strerror(-incident->error));
+}
+
+static void http_log_put_suppressed(bide_http_log *log, const char *time)
+{
+    http_log_line line = http_log_start_line(log);
+    if (log->uncounted == 0)
+        return;
+    http_log_put_string(&line, time);
+    http_log_put_string(&line, " - - \"-\" further incidents before this one: ");
+    http_log_put_number(&line, log->uncounted);
+    http_log_put(&line, "\n", 1);
+    http_log_end_line(log, &line);
+    if (!line.full)
+        log->uncounted = 0;
+}
+
+void bide_http_log_incident(bide_http_log *log, const bide_http_server *server,
+                            const bide_http_incident *incident)
+{
+    bide_slice text = incident->line;
+    const char *time = http_log_time(log, server);
+    if (!http_log_admit(log, log->second)) {
+        log->suppressed++;
+        log->uncounted++;
+        return;
+    }
+    http_log_put_suppressed(log, time);
+    if (text.size > HTTP_LOG_MAX_LINE)
+        text.size = HTTP_LOG_MAX_LINE;
+    http_log_line line = http_log_start_line(log);
+    http_log_put_string(&line, time);
+    http_log_put(&line, " ", 1);
+    http_log_put_string(&line, incident->peer);
+    http_log_put(&line, " ", 1);
+    if (incident->status != 0)
+        http_log_put_number(&line, (uint64_t)incident->status);
+    else
+        http_log_put(&line, "-", 1);
+    http_log_put_quoted(&line, text);
+    http_log_put(&line, " ", 1);
+    http_log_put_reason(&line, incident);
     http_log_put(&line, "\n", 1);
     http_log_end_line(log, &line);
 }

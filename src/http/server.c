@@ -54,7 +54,6 @@
 #include "parse.h"
 
 #include "bide/coroutine.h"
-#include "bide/http_log.h"
 #include "bide/extend/http.h"
 
 #include <errno.h>
@@ -66,9 +65,6 @@
 
 /* The slots that are kept for later connections. A heap might return their pages to the system. */
 enum { HTTP_SERVER_CACHED_SLOTS = 64 };
-
-/* The status that is logged for an exchange whose client has left; the number is that of nginx. */
-enum { HTTP_CLIENT_LEFT = 499 };
 
 /* ---- The server ---- */
 
@@ -522,47 +518,6 @@ bide_awaiter *bide_http_begin_handler_(bide_http_connection *connection)
                : bide_http_compress_run_(connection, handler);
 }
 
-void bide_http_report_end_(bide_http_connection *connection, int error)
-{
-    const bide_http_options *options = &connection->server->options;
-    if (options->log != NULL)
-        bide_http_log_exchange(options->log, connection->exchange);
-    if (options->ended != NULL)
-        options->ended(connection->exchange, error != 0 ? error : connection->exchange->error);
-}
-
-void bide_http_report_refused_(bide_http_connection *connection, bide_slice line, int status)
-{
-    const bide_http_options *options = &connection->server->options;
-    if (options->log != NULL)
-        bide_http_log_refused(options->log, connection->server,
-                              bide_http_peer(connection->exchange), line, status);
-    if (options->refused != NULL)
-        options->refused(connection, line, status);
-}
-
-/* The first line of a request that was refused, or the received part of it. */
-static bide_slice http_connection_refused_line(const bide_http_connection *connection)
-{
-    enum { MAX_LINE = 256 };
-    const bide_http_request *request = &connection->exchange->request;
-    bide_slice line = {bide_reader_peek(&connection->reader),
-                       bide_reader_buffered(&connection->reader)};
-    if (connection->rejection ==
-        413) { /* its head was accepted, and is before the reader's bytes */
-        const char *end = request->target.data + request->target.size + sizeof " HTTP/1.1" - 1;
-        line = (bide_slice){request->method_name.data, (size_t)(end - request->method_name.data)};
-    }
-    if (line.size > MAX_LINE)
-        line.size = MAX_LINE;
-    const char *end = line.size != 0 ? memchr(line.data, '\n', line.size) : NULL;
-    if (end != NULL)
-        line.size = (size_t)(end - line.data);
-    if (line.size != 0 && line.data[line.size - 1] == '\r')
-        line.size--;
-    return line;
-}
-
 /*
  * Drops buffered bytes of the request's body. Returns true if the body has ended, or if its rest will
  * not be read because the connection closes.
@@ -695,6 +650,8 @@ bide_coroutine(http_connection_loop)
         if (bide_stop_requested(bide_this_context()->stop) && connection->status < 0 &&
             !bide_http_is_complete_(connection)) {
             connection->rejection = connection->input.status == -ETIMEDOUT ? 408 : 503;
+            if (!connection->output.is_sent)
+                connection->exchange->status = connection->rejection;
             bide_http_report_end_(connection, connection->status);
             bide_return(connection->status);
         }
@@ -875,8 +832,7 @@ static bool http_connection_prepare_close(bide_http_connection *connection,
         if (connection->output.is_sent && connection->state == HTTP_CONNECTION_EXCHANGE)
             return false;
         if (connection->state != HTTP_CONNECTION_EXCHANGE)
-            bide_http_report_refused_(connection, http_connection_refused_line(connection),
-                                      connection->rejection);
+            bide_http_report_rejection_(connection);
         bide_http_write_rejection_(connection, connection->rejection);
         return connection->output.error == 0;
     }

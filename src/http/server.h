@@ -19,6 +19,9 @@ enum {
 /* Whether the carrier gets the connection. MAYBE: its first bytes decide. */
 enum { HTTP_PROTOCOL_NO, HTTP_PROTOCOL_MAYBE, HTTP_PROTOCOL_YES };
 
+/* The status that is logged for an exchange whose client has left; the number is that of nginx. */
+enum { HTTP_CLIENT_LEFT = 499 };
+
 /*
  * The maximum part of a body that is dropped to reach the next request, and the room in the output
  * buffer with which an exchange starts, unless the buffer is empty.
@@ -31,11 +34,14 @@ void bide_http_init_connection_(bide_http_connection *connection, char *memory);
 /* Starts the handler of the exchange, which bide_http_take_head_ has set up. */
 bide_awaiter *bide_http_begin_handler_(bide_http_connection *connection);
 
-/* Reports the end of the exchange to the server's log and to options.ended. */
+/* Reports the end of the exchange to the server's log, to options.ended, and if it has failed, to options.incident. */
 void bide_http_report_end_(bide_http_connection *connection, int error);
 
-/* Reports a request without an exchange to the server's log and to options.refused. */
+/* Reports a request without an exchange to the server's log, to options.refused and to options.incident. */
 void bide_http_report_refused_(bide_http_connection *connection, bide_slice line, int status);
+
+/* The same of the request that connection->rejection refuses, and whose head is in the buffer. */
+void bide_http_report_rejection_(bide_http_connection *connection);
 
 /*
  * Parses a head from the buffer and starts the exchange. Returns 0, -EAGAIN (the head is incomplete), or

@@ -175,6 +175,10 @@ size_t bide_http2_stream_size_(const bide_http2 *http2);
 /* Opens the session. Returns 0 or a negative errno. */
 int bide_http2_open_session_(http2_connection *connection);
 
+/* Reports an incident of the connection, and counts a flood that ends it. */
+void bide_http2_report_(http2_connection *connection, const char *reason);
+void bide_http2_report_flood_(http2_connection *connection);
+
 /*
  * Charges for the frames that begin in bytes which nghttp2 has taken: session.c, 2. Before that,
  * bide_http2_settle_frames_ adds what earlier frames, and frames that were sent, have earned.

@@ -150,7 +150,7 @@ static int http2_input_feed(http2_connection *connection)
     bide_assert(taken < 0 || (size_t)taken <= size);
     bide_assert(connection->started_in_turn <= HTTP2_TURN); /* 6 */
     if (taken == NGHTTP2_ERR_FLOODED)
-        connection->http2->stats.floods++;
+        bide_http2_report_flood_(connection);
     if (taken < 0)
         return bide_http2_errno_((int)taken);
     bide_http2_charge_frames_(connection, (const unsigned char *)bide_reader_peek(reader),

@@ -54,10 +54,23 @@ static http2_stream *http2_find_stream(nghttp2_session *session, int32_t id)
 
 /* ---- Budgets: 2 ---- */
 
+void bide_http2_report_(http2_connection *connection, const char *reason)
+{
+    bide_http_incident incident = {.peer = bide_http_peer(connection->http->exchange),
+                                   .reason = reason};
+    bide_http_report_incident(connection->http->server, &incident);
+}
+
+void bide_http2_report_flood_(http2_connection *connection)
+{
+    connection->http2->stats.floods++;
+    bide_http2_report_(connection, "the client has sent too much without requests");
+}
+
 static int http2_abort(http2_connection *connection)
 {
     if (!connection->is_going_away)
-        connection->http2->stats.floods++;
+        bide_http2_report_flood_(connection);
     connection->is_going_away = true;
     bide_http2_note_(connection, nghttp2_session_terminate_session(connection->session,
                                                                    NGHTTP2_ENHANCE_YOUR_CALM));
@@ -157,6 +170,9 @@ static int http2_on_begin_headers(nghttp2_session *session, const nghttp2_frame 
         is_full ? NULL : bide_http2_make_stream_(connection, frame->hd.stream_id);
     if (stream == NULL) { /* 1 */
         http2->stats.refused++;
+        if (!connection->is_going_away)
+            bide_http2_report_(connection, is_full ? "a stream is refused: there are too many"
+                                                   : "a stream is refused: there is no memory");
         bide_http2_note_(connection,
                          nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id,
                                                    NGHTTP2_REFUSED_STREAM));

@@ -42,13 +42,18 @@ static _Noreturn void exit_with_error(const char *what, int status)
 /* ---- Descriptors ---- */
 
 /*
- * Raises the limit of descriptors, and returns the number of connections that it allows: each may
- * have a file open.
+ * Raises the limit of descriptors, and returns the number of connections of a worker that it allows.
+ *
+ * A connection has a socket, a file, and, without TLS, a pipe for the parts of the file that are not
+ * in memory (bide_send_file). A client of HTTP/2 may have several files, and no pipe. Beyond one file
+ * for each connection, all clients have one for each CONNECTIONS_OF_STREAM connections. A worker has its
+ * loop, listener, signals and two logs, which a reload opens twice. The process has the directory, the
+ * monitor, and the files that the blocking threads look at.
  */
-static unsigned allowed_connections(unsigned threads)
+static unsigned allowed_connections(const struct options *options)
 {
-    enum { OTHERS = 24, OTHERS_OF_THREAD = 8 };
-    const rlim_t others = OTHERS + OTHERS_OF_THREAD * threads;
+    enum { OTHERS = 24, OTHERS_OF_WORKER = 16 };
+    const rlim_t of_connection = options->certificate_count != 0 ? 2 : 4;
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
         return UINT32_MAX;
@@ -56,19 +61,24 @@ static unsigned allowed_connections(unsigned threads)
     (void)setrlimit(RLIMIT_NOFILE, &limit);
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
         return UINT32_MAX;
-    rlim_t allowed = limit.rlim_cur > others ? (limit.rlim_cur - others) / 2 : 1;
-    return allowed > UINT32_MAX ? UINT32_MAX : (unsigned)allowed;
+    rlim_t share = limit.rlim_cur > OTHERS ? (limit.rlim_cur - OTHERS) / options->threads : 0;
+    rlim_t others = OTHERS_OF_WORKER + 1;
+    rlim_t allowed = share > others ? share - others : 0;
+    allowed = allowed * CONNECTIONS_OF_STREAM / (of_connection * CONNECTIONS_OF_STREAM + 1);
+    return allowed > UINT32_MAX ? UINT32_MAX : allowed != 0 ? (unsigned)allowed : 1;
 }
 
 static void share_connections(struct site *site)
 {
     const struct options *options = &site->options;
-    unsigned allowed = allowed_connections(options->threads);
-    unsigned limit = options->connections < allowed ? options->connections : allowed;
-    if (limit < options->connections && options->has_connections)
+    unsigned allowed = allowed_connections(options);
+    site->connections = (options->connections + options->threads - 1) / options->threads;
+    if (site->connections <= allowed)
+        return;
+    site->connections = allowed;
+    if (options->has_connections)
         fprintf(stderr, "httpd: only %u connections: the limit of descriptors allows no more\n",
-                limit);
-    site->connections = (limit + options->threads - 1) / options->threads;
+                allowed * options->threads);
 }
 
 /* ---- The site ---- */
@@ -120,6 +130,8 @@ static void confine_files(struct options *options)
         confine_allow_replaced(confine, options->key_log, CONFINE_WRITE);
     if (options->log != NULL && strcmp(options->log, "-") != 0)
         confine_allow_replaced(confine, options->log, CONFINE_WRITE);
+    if (options->error_log != NULL)
+        confine_allow_replaced(confine, options->error_log, CONFINE_WRITE);
     confine_allow_monitor(confine, options->monitor);
     confine_limit_files(confine, options->port);
 }
@@ -130,8 +142,6 @@ static struct worker *create_workers(struct site *site)
     struct bide_tls_config *secure = NULL;
     if (options->certificate_count != 0 && (secure = secure_load(options, NULL)) == NULL)
         exit(1);
-    if (options->error_log != NULL)
-        confine_allow_replaced(confine, options->error_log, CONFINE_WRITE);
     confine_files(&site->options);
     struct worker *workers = calloc(options->threads, sizeof *workers);
     if (workers == NULL)

@@ -77,7 +77,8 @@ static int init_servers(struct worker *worker)
         status = bide_http2_init(
             &worker->http2, &worker->http,
             &(bide_http2_options){.is_plain = worker->secure == NULL,
-                                  .max_all_streams = worker->site->connections / 4 + 1});
+                                  .max_all_streams =
+                                      worker->site->connections / CONNECTIONS_OF_STREAM + 1});
 #endif
     if (status == 0)
         status = bide_server_init(

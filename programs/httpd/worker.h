@@ -24,6 +24,12 @@
 
 #include <pthread.h>
 
+/*
+ * The clients of HTTP/2 may have one request for each connection, and together one more for each of so
+ * many connections.
+ */
+enum { CONNECTIONS_OF_STREAM = 4 };
+
 /* The data that workers share. It is constant while they run. */
 struct site {
     struct options options;
@@ -59,13 +65,13 @@ struct worker {
     int status;
     pthread_t thread;
     char log_memory[LOG_MEMORY];
+    char error_memory[ERROR_LOG_MEMORY];
 };
 
 /*
  * Initializes a worker: its loop, its signals, its log file. `secure`, or NULL, remains the
  * caller's. A failure is reported on stderr; worker_destroy must be called then too.
  */
-    char error_memory[ERROR_LOG_MEMORY];
 bool worker_init(struct worker *worker, struct site *site, unsigned number,
                  struct bide_tls_config *secure);
 

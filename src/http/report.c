@@ -13,7 +13,7 @@
 /* The longest first line of a request that is reported; the rest is left out. */
 enum { HTTP_MAX_REPORTED = 256 };
 
-/* What a status says of the request. NULL: nothing. */
+/* The reason for which a status refuses a request. NULL: it does not. */
 static const char *http_refusal_reason(int status)
 {
     switch (status) {

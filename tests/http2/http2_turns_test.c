@@ -1,5 +1,5 @@
 /*
- * How HTTP/2 connections share a server: counts of requests, in memory, under a test loop. The clients
+ * How HTTP/2 connections share a server, its turns and its limits: counts of requests, in memory, under a test loop. The clients
  * write frames as bytes and count the heads of responses.
  */
 #include "../http/http_peer.h"
@@ -59,7 +59,9 @@ static struct {
     line lines[LINES];
     unsigned count;
     bool goes_on;
-    size_t max_live;
+    bool waits; /* a handler waits until all that was sent has been received, and then reads its body */
+    size_t body; /* bytes of each request's body */
+    size_t max_live, max_opened, max_memory;
     unsigned max_apart; /* the maximum difference between the progress of two clients */
     bide_scope scope;
 
@@ -77,6 +79,9 @@ static struct {
 
 struct handler {
     bide_http_exchange exchange;
+    bide_sleep sleep;
+    char buffer[1000];
+    size_t size;
 };
 
 /* Notes the difference in progress between clients with remaining requests. */
@@ -101,6 +106,19 @@ bide_coroutine(handler_body)
     if (f.http2.stats.live > f.max_live)
         f.max_live = f.http2.stats.live;
     look();
+    if (!f.waits)
+        bide_return(0);
+    bide_try(bide_sleep_for(&self->sleep, SECOND));
+    if (f.http2.opened > f.max_opened)
+        f.max_opened = f.http2.opened;
+    if (f.http2.stats.memory > f.max_memory)
+        f.max_memory = f.http2.stats.memory;
+    self->size = 0;
+    do {
+        bide_try(bide_http_read(&self->exchange, self->buffer, sizeof self->buffer));
+        self->size += self->exchange.count;
+    } while (self->exchange.count != 0);
+    assert_int_equal(self->size, f.body);
     bide_end();
 }
 
@@ -152,8 +170,13 @@ static void gather(line *line)
         put(line, NGHTTP2_CLIENT_MAGIC, sizeof NGHTTP2_CLIENT_MAGIC - 1);
         put_frame(line, NGHTTP2_SETTINGS, 0, 0, "", 0);
     }
-    for (unsigned i = 0; i < line->at_a_time && line->asked < line->to_ask; i++)
-        put_frame(line, NGHTTP2_HEADERS, FLAGS, 2 * line->asked++ + 1, head, sizeof head - 1);
+    for (unsigned i = 0; i < line->at_a_time && line->asked < line->to_ask; i++) {
+        static const char body[BYTES];
+        uint32_t stream = 2 * line->asked++ + 1;
+        put_frame(line, NGHTTP2_HEADERS, f.body != 0 ? NGHTTP2_FLAG_END_HEADERS : FLAGS, stream, head, sizeof head - 1);
+        if (f.body != 0)
+            put_frame(line, NGHTTP2_DATA, NGHTTP2_FLAG_END_STREAM, stream, body, f.body);
+    }
     if (line->is_odd && line->asked == line->to_ask)
         put_frame(line, NGHTTP2_HEADERS, FLAGS, 2 * line->asked + 1, head, 1);
 }
@@ -306,7 +329,7 @@ static void asks(unsigned number, unsigned to_ask, unsigned at_a_time)
 static void run(uint64_t seed)
 {
     static const uint16_t plain = 0;
-    f.max_live = 0;
+    f.max_live = f.max_opened = f.max_memory = 0;
     f.max_apart = 0;
     f.goes_on = true;
     bide_sim_loop_init(&f.loop, seed);
@@ -433,6 +456,77 @@ static void a_connection_that_is_stopped_leaves_its_turn_to_others(void **state)
     cut_short_at_each_point(&f.stop_after);
 }
 
+/* ---- Limits of all connections together ---- */
+
+/* However many connections ask for as much as they may, each has a request, and all have so many. */
+static void a_number_of_streams_is_shared_by_all_connections(void **state)
+{
+    (void)state;
+    f.waits = true;
+    for (unsigned most = 1; most <= LINES * EACH; most = most * 2 + 1) {
+        f.http2.options.max_all_streams = most;
+        f.http2.stats.refused = 0;
+        for (unsigned i = 0; i < LINES; i++)
+            asks(i, EACH, EACH);
+        run(0);
+        unsigned served = 0, resets = 0;
+        for (unsigned i = 0; i < LINES; i++) {
+            const line *line = &f.lines[i];
+            assert_int_equal(line->status, 0);
+            assert_true(line->served >= 1);
+            assert_int_equal(line->answers, line->served);
+            assert_int_equal(line->answers + line->resets, EACH);
+            served += line->served;
+            resets += line->resets;
+        }
+        assert_int_equal(f.http2.stats.refused, resets);
+        assert_int_equal(f.max_live, served);
+        assert_in_range(served, most < LINES ? LINES : most, most + LINES - 1);
+    }
+}
+
+/* Bodies that no handler reads open the windows of their connections for so many bytes, in all connections. */
+static void a_number_of_bytes_is_shared_by_all_connections(void **state)
+{
+    enum { BODY = 4000, WINDOWS = 21000 };
+    (void)state;
+    f.waits = true;
+    f.body = BODY;
+    f.http2.options.all_windows = WINDOWS;
+    for (unsigned i = 0; i < LINES; i++)
+        asks(i, 3, 3);
+    run(0);
+    for (unsigned i = 0; i < LINES; i++)
+        was_answered(i);
+    assert_int_equal(f.max_live, LINES * 3);
+    assert_in_range(f.max_opened, WINDOWS - BODY, WINDOWS);
+}
+
+/* Requests that find no memory are refused, or their connection ends, and the others are served. */
+static void memory_is_shared_by_all_connections(void **state)
+{
+    (void)state;
+    f.waits = true;
+    for (size_t most = 1000000; most <= 4000000; most += 1000000) {
+        f.http2.options.max_memory = most;
+        for (unsigned i = 0; i < LINES; i++)
+            asks(i, EACH, EACH);
+        run(0);
+        unsigned served = 0;
+        for (unsigned i = 0; i < LINES; i++) {
+            const line *line = &f.lines[i];
+            served += line->answers;
+            if (line->status == -ENOMEM)
+                continue;
+            assert_int_equal(line->status, 0);
+            assert_int_equal(line->answers, line->served);
+            assert_int_equal(line->answers + line->resets, EACH);
+        }
+        assert_in_range(served, 1, LINES * EACH - 1);
+        assert_in_range(f.max_memory, most / 2, most);
+    }
+}
+
 int main(void)
 {
 #define turns_test(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -445,6 +539,9 @@ int main(void)
         turns_test(in_any_order_all_are_answered),
         turns_test(a_connection_that_is_destroyed_leaves_its_turn_to_others),
         turns_test(a_connection_that_is_stopped_leaves_its_turn_to_others),
+        turns_test(a_number_of_streams_is_shared_by_all_connections),
+        turns_test(a_number_of_bytes_is_shared_by_all_connections),
+        turns_test(memory_is_shared_by_all_connections),
     };
     return cmocka_run_group_tests_name("http2_turns", tests, NULL, NULL);
 }

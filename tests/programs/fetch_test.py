@@ -123,10 +123,10 @@ class Server(http.server.ThreadingHTTPServer):
         self.server_close()
 
 
-def fetch(directory, *arguments, status=0, **options):
+def fetch(directory, *arguments, status=0, said="", **options):
     done = subprocess.run([PROGRAM, "--retry-delay", "0", "-O", directory, *arguments], timeout=PATIENCE,
                           capture_output=True, text=True, **options)
-    assert done.returncode == status, (done.returncode, done.stderr)
+    assert done.returncode == status and said in done.stderr, (done.returncode, said, done.stderr)
     return done
 
 
@@ -224,7 +224,7 @@ def test_busy_is_tried_again(directory):
         self.answer(503, b"busy", Retry_After="0") if turn < 3 else self.give(CONTENT, '"1"')
     with Server(behave) as server:
         fetch(directory, server.url("/a"), "--tries", "3")
-        fetch(directory, server.url("/b"), "--tries", "2", status=1)
+        fetch(directory, server.url("/b"), "--tries", "2", status=1, said="503 Service Unavailable")
         assert len(server.ranges("/b")) == 2
     holds(directory, "a")
 
@@ -254,7 +254,7 @@ def test_resumed_by_another_run(directory):
     def behave(self, path, turn):
         self.cut(CONTENT, 300_000, ETag='"1"') if turn == 1 else self.give(CONTENT, '"1"')
     with Server(behave) as server:
-        fetch(directory, server.url("/a"), "--tries", "1", status=1)
+        fetch(directory, server.url("/a"), "--tries", "1", status=1, said="the connection was closed early")
         holds(directory, "a.part", "a.part.from")
         done = fetch(directory, server.url("/a"), "--resume", *SUMS)
         assert server.ranges("/a") == [(None, None), ("bytes=300000-", '"1"')]
@@ -293,7 +293,7 @@ def test_nothing_is_written_through_a_link(directory):
             with Server(behave) as server:
                 origin = os.path.join(directory, "a.part.from")
                 link(precious, origin)
-                fetch(directory, server.url("/a"), "--tries", "1", status=1)
+                fetch(directory, server.url("/a"), "--tries", "1", status=1, said="the connection was closed early")
                 holds(directory, "a.part", "a.part.from")
                 assert not os.path.islink(origin) and os.stat(origin).st_mode & 0o7777 == 0o600
                 with open(origin, encoding="ascii") as file:
@@ -376,7 +376,7 @@ def test_a_part_that_is_replaced_begins_anew(directory):
                         file.write(b"x" * 300_000)
             self.give(CONTENT, '"1"')
         with Server(behave) as server:
-            fetch(directory, server.url("/a"), "--tries", "1", status=1)
+            fetch(directory, server.url("/a"), "--tries", "1", status=1, said="the connection was closed early")
             done = fetch(directory, server.url("/a"), "--resume", "--tries", "2", *SUMS)
             assert server.ranges("/a") == [(None, None), ("bytes=300000-", '"1"'), (None, None)], server.ranges("/a")
             assert not SUMS or done.stdout.split()[0] == hashlib.sha256(CONTENT).hexdigest()
@@ -396,8 +396,8 @@ def test_a_part_that_another_process_has_changed_is_not_removed(directory):
             file.write(CONTENT[300_000:350_000])
         self.give(CONTENT, '"1"')
     with Server(behave) as server:
-        fetch(directory, server.url("/a"), "--tries", "1", status=1)
-        fetch(directory, server.url("/a"), "--resume", "--tries", "1", status=1)
+        fetch(directory, server.url("/a"), "--tries", "1", status=1, said="the connection was closed early")
+        fetch(directory, server.url("/a"), "--resume", "--tries", "1", status=1, said="another process has changed the partial file")
     holds(directory, "a.part", "a.part.from")
     assert content(directory, "a.part") == CONTENT[:350_000]
 
@@ -416,7 +416,7 @@ def test_a_part_with_its_old_time_begins_anew(directory):
             os.utime(part, ns=(before.st_atime_ns, before.st_mtime_ns))
         self.give(CONTENT, '"1"')
     with Server(behave) as server:
-        fetch(directory, server.url("/a"), "--tries", "1", status=1)
+        fetch(directory, server.url("/a"), "--tries", "1", status=1, said="the connection was closed early")
         fetch(directory, server.url("/a"), "--resume", "--tries", "2")
     holds(directory, "a")
     assert content(directory, "a") == CONTENT
@@ -514,11 +514,11 @@ def test_names(directory):
         fetch(directory, "-o", "mine", server.url("/z"))
         seen = len(server.seen)
         for path in ["/%2e%2e", "/..%2fx", "/a%0ab", "/%00", "/..", "/."]:
-            fetch(directory, server.url(path), status=2)
-        fetch(directory, server.url("/x/same"), server.url("/y/same"), status=2)
-        fetch(directory, server.url("/x/same"), server.url("/y/same.part"), status=2)
-        fetch(directory, status=2)
-        fetch(directory, "--input", "-", input=f"{server.url('/a')} ../up\n", status=2)
+            fetch(directory, server.url(path), status=2, said="a file name is needed")
+        fetch(directory, server.url("/x/same"), server.url("/y/same"), status=2, said="two URLs have the same file: same")
+        fetch(directory, server.url("/x/same"), server.url("/y/same.part"), status=2, said="two URLs need the file same.part")
+        fetch(directory, status=2, said="expected a URL")
+        fetch(directory, "--input", "-", input=f"{server.url('/a')} ../up\n", status=2, said="invalid file name: ../up")
         assert len(server.seen) == seen
     holds(directory, "a b", "index.html", "mine")
 
@@ -561,7 +561,7 @@ def test_urls_that_are_refused(directory):
         assert server.seen == []
         assert "something other than http" in fetch(directory, server.url("/x"), status=1).stderr
         assert len(server.seen) == 1, server.seen
-        fetch(directory, "-o", "x", server.url("/".ljust(4096, "x")), status=2)
+        fetch(directory, "-o", "x", server.url("/".ljust(4096, "x")), status=2, said="not an http or https URL")
         longest = server.url("/")
         assert "something other than http" in fetch(directory, "-o", "x", longest.ljust(4095, "x"), "--tries", "1",
                                                      status=1).stderr

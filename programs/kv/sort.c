@@ -170,14 +170,14 @@ static unsigned logarithm(size_t count)
 }
 
 /*
- * Replies with an error and returns false if a short request would hold others for long. Each element is looked up for each
- * pattern, whose key has its bytes, and is compared as often as the logarithm of their number.
+ * Replies with an error and returns false if sorting `count` elements would hold others for long. Each element is looked up for
+ * each pattern, whose key has its bytes, and is compared as often as the logarithm of their number.
  */
-static bool check_steps(const struct sort *sort)
+static bool check_steps(const struct sort *sort, size_t count)
 {
-    uint64_t count = sort->count, patterns = sort->gets + (sort->by.data != NULL);
+    uint64_t patterns = sort->gets + (sort->by.data != NULL);
     uint64_t of_item = 1 + patterns + sort->pattern_bytes / STEP_BYTES;
-    uint64_t of_bytes = patterns + logarithm(sort->count);
+    uint64_t of_bytes = patterns + logarithm(count);
     if (count == 0 || (of_item <= SORT_MAX_STEPS / count &&
                        sort->element_bytes / STEP_BYTES <= SORT_MAX_STEPS / (of_bytes + 1)))
         return true;
@@ -197,7 +197,7 @@ static bool weigh_items(struct sort *sort)
         }
         if (sort->by.data != NULL)
             sort->element_bytes += item->text.size;
-        if (!check_steps(sort))
+        if (!check_steps(sort, sort->count))
             return false;
         if (!sort->is_by_text && item->text.size > 0 && !score_read(item->text, &item->score)) {
             REPLY(client, "-ERR One or more scores can't be converted into double");
@@ -389,12 +389,11 @@ static void sort_key(struct client *client, bool only_reads)
     }
     if (sort.is_unsorted && sort.target != 0 && collection != NULL && collection->type == VALUE_SET)
         sort_stored_set(&sort);
-    sort.count = collection != NULL ? collection_count(collection) : 0;
-    bool is_bounded = check_steps(&sort); /* of so many items, before there is memory for them */
-    sort.count = 0;
+    /* (before there is memory for the items, and again with their bytes) */
+    bool is_bounded = check_steps(&sort, collection != NULL ? collection_count(collection) : 0);
     if (is_bounded && collection != NULL && !collect_items(&sort, collection)) {
         reply_no_memory(client);
-    } else if (is_bounded && check_steps(&sort) && order_items(&sort)) {
+    } else if (is_bounded && check_steps(&sort, sort.count) && order_items(&sort)) {
         limit_items(&sort);
         if (sort.target != 0)
             store_sorted(&sort);

@@ -96,16 +96,28 @@ static int next_field(struct client *client, size_t *i, struct field *field)
 }
 
 /*
+ * Returns false after an error reply if so many numbers may be too large a reply: then nothing may change. In a transaction the
+ * changes are made, and reply_field limits the reply.
+ */
+static bool check_reply(struct client *client, size_t numbers)
+{
+    if (client->transaction.is_running || !client_refuses_more(client, (numbers + 1) * LINE_SIZE))
+        return true;
+    reply_too_large(client);
+    return false;
+}
+
+/*
  * Checks all operations. *size is what the string must have for them, or 0 if none changes it. Returns false after an error
  * reply.
  */
 static bool check_fields(struct client *client, bool only_reads, size_t *size)
 {
     struct field field = {.overflow = OVERFLOW_WRAPS};
-    size_t i = 2, writes = 0;
+    size_t i = 2, writes = 0, numbers = 0;
     int more;
     *size = 0;
-    while ((more = next_field(client, &i, &field)) > 0) {
+    for (; (more = next_field(client, &i, &field)) > 0; numbers++) {
         size_t end = (size_t)((field.offset + field.bits + 7) / 8);
         if (field.operation == FIELD_GET)
             continue;
@@ -120,7 +132,7 @@ static bool check_fields(struct client *client, bool only_reads, size_t *size)
         reply_error(client, "-ERR the changes times the size of the key are more than %d bytes",
                     MAX_LOGGED_KEYS);
     else
-        return true;
+        return check_reply(client, numbers);
     return false;
 }
 
@@ -174,116 +186,122 @@ static bool change_number(const struct field *field, int64_t old, int64_t *numbe
     return field->overflow != OVERFLOW_FAILS;
 }
 
-/* Changed bytes of the string that are still to be logged; end 0: none. */
-struct unlogged {
-    size_t begin, end;
+/* ---- The string ---- */
+
+/* The string of the request's key. Its entry stays where it is, since it has the space for all operations. */
+struct fields {
+    struct client *client;
+    struct entry *entry;               /* or NULL: there is no such key, and nothing changes it */
+    size_t changed_begin, changed_end; /* bytes that are still to be logged; end 0: none */
 };
 
-static void log_changed(struct client *client, struct unlogged *unlogged)
+static void log_changed(struct fields *fields)
 {
-    struct kv *kv = client->kv;
-    struct bytes key = client_argument(client, 1);
-    if (unlogged->end == 0)
+    struct client *client = fields->client;
+    size_t begin = fields->changed_begin, end = fields->changed_end;
+    if (end == 0)
         return;
-    const char *value = entry_value(*keyspace_find(&kv->keys, key)).data;
-    kv_log_set_range(kv, key, unlogged->begin,
-                     (struct bytes){value + unlogged->begin, unlogged->end - unlogged->begin});
-    *unlogged = (struct unlogged){0};
+    kv_log_set_range(client->kv, client_argument(client, 1), begin,
+                     (struct bytes){entry_value(fields->entry).data + begin, end - begin});
+    fields->changed_begin = fields->changed_end = 0;
 }
 
 /* Notes that bytes have changed. Those that are close to each other are one record. */
-static void note_changed(struct client *client, struct unlogged *unlogged, size_t begin, size_t end)
+static void note_changed(struct fields *fields, size_t begin, size_t end)
 {
     enum { CLOSE = 32 };
-    if (begin > unlogged->end + CLOSE || unlogged->begin > end + CLOSE)
-        log_changed(client, unlogged);
-    if (unlogged->end == 0)
-        unlogged->begin = begin;
-    unlogged->begin = begin < unlogged->begin ? begin : unlogged->begin;
-    unlogged->end = end > unlogged->end ? end : unlogged->end;
+    if (begin > fields->changed_end + CLOSE || fields->changed_begin > end + CLOSE)
+        log_changed(fields);
+    if (fields->changed_end == 0)
+        fields->changed_begin = begin;
+    if (begin < fields->changed_begin)
+        fields->changed_begin = begin;
+    if (end > fields->changed_end)
+        fields->changed_end = end;
 }
 
-/* Writes a number to a field of the key's string, which has its bytes. Needs no memory. */
-static void put_field(struct client *client, const struct field *field, int64_t number,
-                      struct unlogged *unlogged)
+/*
+ * Finds the string, and makes it as long as `size`, with zeros: then no operation needs memory. Returns false after an error
+ * reply.
+ */
+static bool find_fields(struct fields *fields, size_t size)
 {
-    struct kv *kv = client->kv;
+    static const struct bytes zero = {"", 1};
+    struct client *client = fields->client;
     struct bytes key = client_argument(client, 1);
-    struct bytes value = entry_value(*keyspace_find(&kv->keys, key));
+    if (!find_value(client, key, VALUE_STRING, &fields->entry))
+        return false;
+    if (size <= (fields->entry != NULL ? fields->entry->value_size : 0))
+        return true;
+    fields->entry = keyspace_set_range(&client->kv->keys, key, size - 1, zero);
+    if (fields->entry == NULL) {
+        reply_no_memory(client);
+        return false;
+    }
+    note_changed(fields, size - 1, size);
+    return true;
+}
+
+/* Writes a number to a field of the string, which has its bytes. */
+static void put_field(struct fields *fields, const struct field *field, int64_t number)
+{
+    struct entry *entry = fields->entry;
     char bytes[9]; /* a field of 64 bits may begin within a byte */
     size_t first = (size_t)(field->offset >> 3);
     size_t size = (size_t)((field->offset + field->bits - 1) >> 3) - first + 1;
-    bide_assert(first + size <= value.size && size <= sizeof bytes);
-    memcpy(bytes, value.data + first, size);
+    bide_assert(first + size <= entry->value_size && size <= sizeof bytes);
+    char *at_first = entry->bytes + entry->key_size + first;
+    memcpy(bytes, at_first, size);
     for (unsigned i = 0; i < field->bits; i++) {
         uint64_t at = field->offset + i - (uint64_t)first * 8;
         unsigned mask = 0x80U >> (at & 7), byte = (unsigned char)bytes[at >> 3];
         bool bit = (uint64_t)number >> (field->bits - 1 - i) & 1;
         bytes[at >> 3] = (char)(bit ? byte | mask : byte & ~mask);
     }
-    const struct bytes part = {bytes, size};
-    if (memcmp(bytes, value.data + first, size) == 0)
+    if (memcmp(bytes, at_first, size) == 0)
         return;
-    struct entry *entry = keyspace_set_range(&kv->keys, key, first, part);
-    bide_assert(entry != NULL);
-    note_changed(client, unlogged, first, first + size);
+    keyspace_before_change(&fields->client->kv->keys, entry);
+    memcpy(at_first, bytes, size);
+    note_changed(fields, first, first + size);
 }
 
 /* ---- The commands ---- */
 
-/* Makes the string as long as `size`, with zeros. Returns false after an error reply. */
-static bool reserve_fields(struct client *client, size_t size, struct unlogged *unlogged)
+/* Replies with a number, or with nothing; no more if the reply is too large. */
+static void reply_field(struct client *client, bool has_number, int64_t number)
 {
-    static const struct bytes zero = {"", 1};
-    struct kv *kv = client->kv;
-    struct bytes key = client_argument(client, 1);
-    struct entry **link = keyspace_find(&kv->keys, key);
-    size_t before = link != NULL ? (*link)->value_size : 0;
-    if (size == 0)
-        return true;
-    /* (one that is long enough may give memory back now, as later changes must need none) */
-    struct bytes part = before < size ? zero : (struct bytes){"", 0};
-    size_t at = before < size ? size - 1 : before;
-    if (keyspace_set_range(&kv->keys, key, at, part) == NULL) {
-        reply_no_memory(client);
-        return false;
-    }
-    if (before < size)
-        note_changed(client, unlogged, at, size);
-    return true;
+    if (client_refuses_reply(client))
+        return;
+    if (has_number)
+        reply_number(client, number);
+    else
+        reply_nothing(client);
 }
 
-static void run_field(struct client *client, const struct field *field, struct unlogged *unlogged)
+static void run_field(struct fields *fields, const struct field *field)
 {
-    struct entry **link = keyspace_find(&client->kv->keys, client_argument(client, 1));
-    int64_t old = get_field(link != NULL ? entry_value(*link) : (struct bytes){"", 0}, field);
-    int64_t number = old;
+    struct client *client = fields->client;
+    struct bytes value = fields->entry != NULL ? entry_value(fields->entry) : (struct bytes){"", 0};
+    int64_t old = get_field(value, field), number = old;
     client->kv->work++;
-    if (field->operation == FIELD_GET) {
-        reply_number(client, old);
-    } else if (!change_number(field, old, &number)) {
-        reply_nothing(client);
-    } else {
-        put_field(client, field, number, unlogged);
-        reply_number(client, field->operation == FIELD_SET ? old : number);
-    }
+    bool has_number = field->operation == FIELD_GET || change_number(field, old, &number);
+    if (has_number && field->operation != FIELD_GET)
+        put_field(fields, field, number);
+    reply_field(client, has_number, field->operation == FIELD_ADD ? number : old);
 }
 
 static void run_fields(struct client *client, bool only_reads)
 {
     struct field field = {.overflow = OVERFLOW_WRAPS};
-    struct unlogged unlogged = {0};
-    struct entry *entry;
+    struct fields fields = {.client = client};
     size_t size, i = 2, count = 0, begin;
-    if (!check_fields(client, only_reads, &size) ||
-        !find_value(client, client_argument(client, 1), VALUE_STRING, &entry) ||
-        !reserve_fields(client, size, &unlogged))
+    if (!check_fields(client, only_reads, &size) || !find_fields(&fields, size))
         return;
     begin = reply_start_array(client);
     for (; next_field(client, &i, &field) > 0; count++)
-        run_field(client, &field, &unlogged);
-    log_changed(client, &unlogged);
-    reply_finish_array(client, begin, count);
+        run_field(&fields, &field);
+    log_changed(&fields);
+    finish_listing(client, begin, count);
 }
 
 /* BITFIELD key [GET type offset | [OVERFLOW WRAP|SAT|FAIL] SET type offset number | INCRBY type offset number] ... */

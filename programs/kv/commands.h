@@ -248,14 +248,21 @@ void listing_clear(struct client *client);
 bool list_in_slices(struct client *client, enum value_type type, bool has_names, bool has_values,
                     finish_function *finish);
 
+/* True if so many more bytes are too large a reply, or the client's memory is exhausted. */
+static inline bool client_refuses_more(const struct client *client, size_t more)
+{
+    return client->is_broken ||
+           buffer_used(&client->out) + buffer_used(&client->listing.names) + more >
+               client->kv->options.reply + CLIENT_MAX_REPLIES;
+}
+
 /*
  * True if the replies of the client are too large to be continued: an array of several values is an
  * error instead. Or its memory is exhausted.
  */
 static inline bool client_refuses_reply(const struct client *client)
 {
-    return client->is_broken || buffer_used(&client->out) + buffer_used(&client->listing.names) >
-                                    client->kv->options.reply + CLIENT_MAX_REPLIES;
+    return client_refuses_more(client, 0);
 }
 
 /* Replies that several values are too large for one reply. */

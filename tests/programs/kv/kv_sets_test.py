@@ -375,6 +375,22 @@ def test_fields_of_bits():
         shutil.rmtree(directory)
 
 
+def test_replies_of_fields_have_a_limit():
+    """A request whose reply may be too large changes nothing. In a transaction its changes are made."""
+    with Server("--reply", 1024) as server:
+        client = server.client()
+        too_large = Error("ERR the reply would be larger than 1024 bytes")
+        fits, many = ((1 << 20) + 1024) // 23 - 1, 50000  # a number has up to 23 bytes, and so has the head
+        for words in (["BITFIELD_RO", "f", *["GET", "u8", 0] * many], ["BITFIELD", "f", *["SET", "u8", 0, 1] * (fits + 1)],
+                      ["BITFIELD", "f", *["OVERFLOW", "FAIL", "INCRBY", "u1", 7, 2] * many]):
+            assert client.call(*words) == too_large and client.call("EXISTS", "f") == 0, words[:5]
+        assert client.call("BITFIELD", "f", *["SET", "i64", 0, -2**63] * fits) == [0] + [-2**63] * (fits - 1)
+        assert client.call("BITFIELD_RO", "f", *["GET", "i64", 0] * fits) == [-2**63] * fits
+        client.send(encoded("MULTI") + encoded("BITFIELD", "f", *["SET", "i64", 0, -2**63] * many + ["SET", "u8", 0, 7]) + encoded("GET", "f") +
+                    encoded("EXEC"))
+        assert [client.read() for _ in range(4)] == ["OK", "QUEUED", "QUEUED", [too_large, b"\x07" + bytes(7)]]
+
+
 def test_sort():
     """Beside a model: lists, sets and sorted sets by number and by text, weights and values of other keys, stored results."""
     directory = tempfile.mkdtemp(dir=os.environ.get("BIDE_FOLDER"))

@@ -187,11 +187,14 @@ void command_hello(struct client *client)
     reply_hello(client);
 }
 
-/* The client is as if it had just connected. */
+/* The client is as if it had just connected. Many subscriptions are removed in slices. */
 void command_reset(struct client *client)
 {
     transaction_clear(client);
-    pubsub_remove_client(client);
+    if (!pubsub_leave(client, client_work_limit(client))) {
+        client_end_turn(client);
+        return;
+    }
     buffer_free(&client->name);
     client->protocol = 2;
     client->reply_mode = REPLY_ON;

@@ -127,6 +127,8 @@ async int run_requests(struct client *client, bool until_subscribed)
         } else if (client->control == CONTROL_WAIT) {
             try await wait_for_elements(client);
         }
+        while (client->publications > 0)
+            try await bide_single_consumer_auto_event_wait(&client->published);
         if (client->work >= CLIENT_MAX_WORK) {
             client->work = 0;
             client->kv->turns_ended++;
@@ -243,6 +245,7 @@ static void client_init(struct client *client, bide_connection *connection)
                               .link = &kv->clients};
     bide_single_consumer_auto_event_init(&client->messages, false);
     bide_single_consumer_auto_event_init(&client->taken, false);
+    bide_single_consumer_auto_event_init(&client->published, false);
     bide_single_consumer_auto_event_init(&client->blocking.served, false);
     if (client->next != NULL)
         client->next->link = &client->next;
@@ -273,7 +276,8 @@ static void reject_distant_client(struct client *client)
 static void client_destroy(struct client *client)
 {
     blocking_end(client);
-    pubsub_remove_client(client);
+    pubsub_leave(client, UINT64_MAX);
+    publications_leave(client);
     transaction_clear(client);
     bide_assert(client->subscription_count == 0 && client->kv->client_count > 0);
     *client->link = client->next;
@@ -290,6 +294,18 @@ static void client_destroy(struct client *client)
     free(client->request.more);
 }
 
+/* Removes many subscriptions in slices. If it is cancelled, client_destroy removes the rest. */
+async int leave_subscriptions(struct client *client)
+{
+    struct kv *kv = client->kv;
+    client->is_broken = true; /* (for messages that come meanwhile) */
+    while (!pubsub_leave(client, kv->work + CLIENT_MAX_WORK)) {
+        kv->turns_ended++;
+        try await bide_sleep_for(TASKS_PAUSE);
+    }
+    return 0;
+}
+
 async int client_serve(bide_connection *connection)
 {
     struct client client;
@@ -299,6 +315,7 @@ async int client_serve(bide_connection *connection)
     int status = await receive_requests(&client, true);
     if (client.has_subscribed && status == 0)
         status = await all(receive_subscriber_requests(&client), send_messages(&client));
+    await leave_subscriptions(&client);
     return status == -EPIPE || status == -ECONNRESET ? 0 : status;
 }
 

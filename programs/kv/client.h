@@ -84,8 +84,13 @@ struct client {
     struct key_listing listing;
     struct combination *combining; /* between slices; or NULL */
 
-    struct subscription *subscriptions;       /* newest first */
+    struct subscription *subscriptions[2];    /* to channels and to patterns, newest first */
     size_t subscription_count, pattern_count; /* all, and those to patterns */
+    size_t next_argument; /* of a subscription command between slices; 0: it has not begun */
+    size_t publications;  /* of its requests; it runs no other before they are delivered */
+    bool has_published;   /* the present PUBLISH, to so many receivers */
+    int64_t receivers;
+    bide_single_consumer_auto_event published; /* there are fewer publications */
     bide_single_consumer_auto_event messages; /* `out` has data, for a client that has subscribed */
     bide_single_consumer_auto_event taken;    /* that data is being sent */
 };

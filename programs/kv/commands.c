@@ -463,6 +463,7 @@ void client_end_request(struct client *client)
     }
     client->checked = 0;
     client->serial = 0;
+    client->next_argument = 0;
     request_clear(&client->request);
 }
 
@@ -532,7 +533,7 @@ bool client_run(struct client *client)
     kv_update_clock(kv);
     kv->charged = kv->keys.discarded;
     while (!client->is_closing && !client->is_broken) {
-        if (!free_before_request(client))
+        if (client->publications > 0 || !free_before_request(client))
             return true;
         uint64_t begun = kv->work;
         if (buffer_used(&client->in) == 0)

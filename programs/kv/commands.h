@@ -248,6 +248,13 @@ void listing_clear(struct client *client);
 bool list_in_slices(struct client *client, enum value_type type, bool has_names, bool has_values,
                     finish_function *finish);
 
+/*
+ * Replies with the names in a table that match a pattern, or all if its data is NULL, in slices. The entries of `keys` must not have
+ * expired; it may be NULL. Must be the last that the command does.
+ */
+void list_names(struct client *client, struct table *table, struct bytes pattern,
+                const struct keyspace *keys);
+
 /* True if so many more bytes are too large a reply, or the client's memory is exhausted. */
 static inline bool client_refuses_more(const struct client *client, size_t more)
 {

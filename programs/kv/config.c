@@ -22,7 +22,7 @@ struct parameter {
 };
 
 enum {
-    PARAMETERS = 17,
+    PARAMETERS = 18,
     MAX_PATTERNS = 64, /* of CONFIG GET */
     MAX_PATTERN_BYTES = 2048
 };
@@ -47,6 +47,7 @@ static void list_parameters(struct kv *kv, struct parameter parameters[PARAMETER
         {"databases", FIXED_NUMBER, .number = 1},
         {"maxclients", FIXED_NUMBER, .number = options->clients},
         {"maxmemory", SIZE_VALUE, .size = NULL}, /* 0: no limit */
+        {"patterns", SIZE_VALUE, .size = &options->patterns, .max = 1 << 20},
         {"port", FIXED_NUMBER, .number = options->port},
         {"proto-max-bulk-len", SIZE_VALUE, .size = &options->bulk, .min = 64, .max = 512 << 20},
         {"protected-mode", SWITCH_VALUE, .is_on = &options->is_protected},

@@ -1,6 +1,6 @@
 /*
- * Background work, a limited number at a time: removing expired keys, freeing flushed ones, and serving the
- * clients that one turn could not serve.
+ * Background work, a limited number at a time: removing expired keys, freeing flushed ones, serving the
+ * clients that one turn could not serve, and delivering messages to the many subscribers of one.
  */
 #include "tasks.h"
 
@@ -67,5 +67,17 @@ async int serve_waiting_clients(struct kv *kv)
             try await bide_event_wait(&kv->journal.has_room);
         else
             try await bide_sleep_for(TASKS_PAUSE);
+    }
+}
+
+async int deliver_publications(struct kv *kv)
+{
+    for (;;) {
+        if (publications_deliver(kv)) {
+            kv->turns_ended++;
+            try await bide_sleep_for(TASKS_PAUSE);
+        } else {
+            try await bide_single_consumer_auto_event_wait(&kv->pubsub.queued);
+        }
     }
 }

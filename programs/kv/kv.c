@@ -14,11 +14,12 @@
  *     expire_keys            expired keys, and
  *     free_flushed_keys      memory of flushed keys, a little at a time (expire.c)
  *     serve_waiting_clients  those that one turn could not serve (expire.c)
+ *     deliver_publications   messages to many subscribers (expire.c)
  *     stop_on_request        SIGTERM, SIGINT and SHUTDOWN
  *
- * The commands (strings.c, bits.c, hashes.c, lists.c, sets.c, keys.c, pubsub.c, transaction.c, admin.c)
- * never suspend. So each command is atomic, and needs no lock. One that waits for elements leaves that
- * to the client's coroutine (blocking.c).
+ * The commands (strings.c, bits.c, hashes.c, lists.c, sets.c, keys.c, pubsub.c, publish.c, transaction.c,
+ * admin.c) never suspend. So each command is atomic, and needs no lock. One that waits for elements leaves
+ * that to the client's coroutine (blocking.c).
  */
 #include "../common/listening.h"
 #include "../common/monitoring.h"
@@ -144,7 +145,8 @@ async int run_server(struct kv *kv, bide_signal *terminate, bide_signal *interru
     if (spawn(&background, stop_on_request(kv, terminate, interrupt)) < 0 ||
         spawn(&background, run_saves(kv)) < 0 || spawn(&background, expire_keys(kv)) < 0 ||
         spawn(&background, free_flushed_keys(kv)) < 0 ||
-        spawn(&background, serve_waiting_clients(kv)) < 0)
+        spawn(&background, serve_waiting_clients(kv)) < 0 ||
+        spawn(&background, deliver_publications(kv)) < 0)
         return -ENOMEM;
     if (kv->journal.is_on && kv->journal.fsync == FSYNC_EACH_SECOND &&
         spawn(&background,

@@ -1,5 +1,5 @@
 /*
- * Replies of many elements, made in slices: KEYS, and of large collections SMEMBERS, HGETALL, HKEYS and HVALS, which list
+ * Replies of many elements, made in slices: KEYS, channels, and of large collections SMEMBERS, HGETALL, HKEYS and HVALS, which list
  * all entries of a table; and ranges of lists and of sorted sets. Others have their turn between slices. In a transaction there
  * is one slice.
  *
@@ -15,7 +15,7 @@ enum { WORK_BYTES = 32 };
 struct listed {
     struct client *client;
     struct bytes pattern;        /* NULL matches all */
-    const struct keyspace *keys; /* NULL: the entries are fields or members */
+    const struct keyspace *keys; /* whose keys the entries are; or NULL */
     bool has_names, has_values;
 };
 
@@ -106,14 +106,20 @@ static void run_listing(struct client *client, struct table *table, struct liste
     listing_clear(client);
 }
 
+void list_names(struct client *client, struct table *table, struct bytes pattern,
+                const struct keyspace *keys)
+{
+    struct listed listed = {.client = client, .pattern = pattern, .keys = keys, .has_names = true};
+    run_listing(client, table, &listed, reply_finish_array);
+}
+
 void command_keys(struct client *client)
 {
     struct keyspace *keys = &client->kv->keys;
-    struct listed listed = {
-        .client = client, .pattern = client_argument(client, 1), .keys = keys, .has_names = true};
-    if (bytes_are(listed.pattern, "*"))
-        listed.pattern.data = NULL;
-    run_listing(client, &keys->keys.table, &listed, reply_finish_array);
+    struct bytes pattern = client_argument(client, 1);
+    if (bytes_are(pattern, "*"))
+        pattern.data = NULL;
+    list_names(client, &keys->keys.table, pattern, keys);
 }
 
 /* ---- Slices ---- */

@@ -31,6 +31,7 @@ static const char help[] =
     "  --request BYTES        the largest request (1073741824)\n"
     "  --reply BYTES          the largest reply of several values (67108864)\n"
     "  --backlog BYTES        the most that is buffered for a subscriber (33554432)\n"
+    "  --patterns N           the most patterns that a client may subscribe to (10000)\n"
     "  --user NAME[:GROUP]    become this user before any file is opened\n"
     "  --chroot DIRECTORY     look up all files inside of this one\n"
     "  --confine auto|on|off  limit files and system calls by Landlock and seccomp: if the kernel\n"
@@ -99,7 +100,8 @@ void options_read(struct options *options, int argc, char **argv)
                                 .bulk = 512 << 20,
                                 .request = largest,
                                 .reply = 64 << 20,
-                                .backlog = 32 << 20};
+                                .backlog = 32 << 20,
+                                .patterns = 10000};
     confine_init(&options->confine, program_name);
     for (int i = 1; i < argc; i += 2) {
         const char *name = argv[i], *value = argv[i + 1];
@@ -151,6 +153,8 @@ void options_read(struct options *options, int argc, char **argv)
             options->reply = command_line_number(name, value, 1024, largest);
         else if (strcmp(name, "--backlog") == 0)
             options->backlog = command_line_number(name, value, 1024, largest);
+        else if (strcmp(name, "--patterns") == 0)
+            options->patterns = command_line_number(name, value, 0, 1 << 20);
         else
             command_line_reject("unknown option", name);
     }

@@ -22,6 +22,7 @@ struct options {
     size_t request;       /* limit of bytes in a request */
     size_t reply;         /* limit of bytes in a reply of several values */
     size_t backlog;       /* limit of bytes buffered for a subscriber */
+    size_t patterns;      /* limit of those that a client subscribes to */
     const char *monitor;  /* NULL: none; see monitoring.h */
     struct confine confine;
 };

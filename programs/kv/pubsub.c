@@ -1,27 +1,10 @@
 /*
  * Channels, patterns and subscriptions, and their commands. A subscription is in two lists, its
- * channel's and its client's, and in a table by both. A channel or pattern exists while it has a
- * subscription. All of it runs on the loop's thread.
+ * channel's and its client's, and in a table by both. publish.c has messages. All of it runs on the loop's thread.
  */
 #include "commands.h"
 
 #include <stdlib.h>
-
-struct channel {
-    struct subscription *subscriptions;
-    size_t count;
-    bool is_pattern;
-    struct channel *next, **link; /* of patterns */
-    size_t name_size;
-    char name[];
-};
-
-struct subscription {
-    struct client *client;
-    struct channel *channel;
-    struct subscription *next, **link;                  /* of the channel */
-    struct subscription *next_of_client, **client_link; /* of the client */
-};
 
 void pubsub_init(struct pubsub *pubsub, const uint64_t key[2])
 {
@@ -29,12 +12,15 @@ void pubsub_init(struct pubsub *pubsub, const uint64_t key[2])
     table_init(&pubsub->channels, key);
     table_init(&pubsub->pattern_names, key);
     table_init(&pubsub->subscriptions, key);
+    pubsub->queue_end = &pubsub->queue;
+    bide_single_consumer_auto_event_init(&pubsub->queued, false);
 }
 
 void pubsub_free(struct pubsub *pubsub)
 {
     bide_assert(pubsub->patterns == NULL && pubsub->pattern_count == 0);
     bide_assert(pubsub->channels.count == 0); /* no client, so no channel */
+    publications_free(pubsub);
     while (!table_free_some(&pubsub->channels, 1024))
         continue;
     while (!table_free_some(&pubsub->pattern_names, 1024))
@@ -88,12 +74,7 @@ static bool make_subscription_key(struct buffer *key, const struct client *clien
     return true;
 }
 
-static struct bytes channel_name(const struct channel *channel)
-{
-    return (struct bytes){channel->name, channel->name_size};
-}
-
-static struct channel *find_channel(struct pubsub *pubsub, bool is_pattern, struct bytes name)
+struct channel *pubsub_find(struct pubsub *pubsub, bool is_pattern, struct bytes name)
 {
     return pointer_at(is_pattern ? &pubsub->pattern_names : &pubsub->channels, name);
 }
@@ -131,6 +112,8 @@ static void release_channel(struct pubsub *pubsub, struct channel *channel)
         *channel->link = channel->next;
         if (channel->next != NULL)
             channel->next->link = channel->link;
+        if (pubsub->next_pattern == channel)
+            pubsub->next_pattern = channel->next;
         pubsub->pattern_count--;
     }
     free(channel);
@@ -144,7 +127,7 @@ static bool add_subscription(struct client *client, bool is_pattern, struct byte
 {
     struct pubsub *pubsub = &client->kv->pubsub;
     struct subscription *subscription = malloc(sizeof *subscription);
-    struct channel *channel = find_channel(pubsub, is_pattern, name);
+    struct channel *channel = pubsub_find(pubsub, is_pattern, name);
     if (channel == NULL)
         channel = create_channel(pubsub, is_pattern, name);
     if (subscription == NULL || channel == NULL ||
@@ -158,13 +141,13 @@ static bool add_subscription(struct client *client, bool is_pattern, struct byte
                                           channel,
                                           channel->subscriptions,
                                           &channel->subscriptions,
-                                          client->subscriptions,
-                                          &client->subscriptions};
+                                          client->subscriptions[is_pattern],
+                                          &client->subscriptions[is_pattern]};
     if (subscription->next != NULL)
         subscription->next->link = &subscription->next;
     if (subscription->next_of_client != NULL)
         subscription->next_of_client->client_link = &subscription->next_of_client;
-    channel->subscriptions = client->subscriptions = subscription;
+    channel->subscriptions = client->subscriptions[is_pattern] = subscription;
     channel->count++;
     client->subscription_count++;
     client->pattern_count += is_pattern;
@@ -175,7 +158,10 @@ static bool add_subscription(struct client *client, bool is_pattern, struct byte
 static void remove_subscription(struct subscription *subscription, struct bytes key)
 {
     struct client *client = subscription->client;
-    remove_pointer(&client->kv->pubsub.subscriptions, key);
+    struct pubsub *pubsub = &client->kv->pubsub;
+    remove_pointer(&pubsub->subscriptions, key);
+    if (pubsub->next_subscription == subscription)
+        pubsub->next_subscription = subscription->next;
     *subscription->link = subscription->next;
     if (subscription->next != NULL)
         subscription->next->link = subscription->link;
@@ -186,24 +172,29 @@ static void remove_subscription(struct subscription *subscription, struct bytes 
     subscription->channel->count--;
     client->subscription_count--;
     client->pattern_count -= subscription->channel->is_pattern;
-    release_channel(&client->kv->pubsub, subscription->channel);
+    release_channel(pubsub, subscription->channel);
     free(subscription);
 }
 
 /*
  * The key of each subscription is built again. If memory is exhausted, the entry stays in the table
- * with a dangling pointer, which no lookup reaches: no other client has this number.
+ * with a dangling pointer, and the client is disconnected. So no lookup reaches it: no other client has this number.
  */
-void pubsub_remove_client(struct client *client)
+bool pubsub_leave(struct client *client, uint64_t limit)
 {
-    while (client->subscriptions != NULL) {
-        struct subscription *subscription = client->subscriptions;
-        struct buffer key = {0};
-        make_subscription_key(&key, client, subscription->channel->is_pattern,
-                              channel_name(subscription->channel));
-        remove_subscription(subscription, (struct bytes){key.data, buffer_used(&key)});
-        buffer_free(&key);
+    struct kv *kv = client->kv;
+    for (size_t kind = 0; kind < 2; kind++) {
+        for (; client->subscriptions[kind] != NULL && kv->work < limit; kv->work++) {
+            struct subscription *subscription = client->subscriptions[kind];
+            struct buffer key = {0};
+            if (!make_subscription_key(&key, client, kind == 1,
+                                       channel_name(subscription->channel)))
+                client->is_broken = true;
+            remove_subscription(subscription, (struct bytes){key.data, buffer_used(&key)});
+            buffer_free(&key);
+        }
     }
+    return client->subscription_count == 0;
 }
 
 /* ---- Commands ---- */
@@ -219,20 +210,54 @@ static void reply_subscribed(struct client *client, const char *what, struct byt
     reply_number(client, (int64_t)client->subscription_count);
 }
 
+/*
+ * Counts a step of a subscription command. If the work is `limit`, it ends the slice and returns false: the request runs again
+ * at argument `next`. Confirmations count as pushes, so CLIENT REPLY does not leave them out.
+ */
+static bool subscribing_step(struct client *client, uint64_t limit, size_t next)
+{
+    if (client->kv->work < limit && buffer_used(&client->out) < CLIENT_MAX_REPLIES) {
+        client->kv->work++;
+        return true;
+    }
+    client->next_argument = next;
+    client->pushed = buffer_used(&client->out);
+    client_end_turn(client);
+    return false;
+}
+
+/* The first argument of a slice. */
+static size_t subscribing_first(const struct client *client)
+{
+    return client->next_argument > 0 ? client->next_argument : 1;
+}
+
+static void subscribe_to(struct client *client, bool is_pattern, struct bytes name)
+{
+    struct buffer key = {0};
+    bool done = make_subscription_key(&key, client, is_pattern, name);
+    struct bytes key_bytes = {key.data, buffer_used(&key)};
+    bool is_new = done && pointer_at(&client->kv->pubsub.subscriptions, key_bytes) == NULL;
+    bool is_refused = is_new && is_pattern && client->pattern_count >= client->kv->options.patterns;
+    if (is_new && !is_refused)
+        done = add_subscription(client, is_pattern, name, key_bytes);
+    buffer_free(&key);
+    if (is_refused)
+        reply_error(client, "-ERR a client may subscribe to %zu patterns",
+                    client->kv->options.patterns);
+    else if (done)
+        reply_subscribed(client, is_pattern ? "psubscribe" : "subscribe", name);
+    else
+        reply_no_memory(client);
+}
+
 static void subscribe_to_arguments(struct client *client, bool is_pattern)
 {
-    for (size_t i = 1; i < client->request.count; i++) {
-        struct bytes name = client_argument(client, i);
-        struct buffer key = {0};
-        bool done = make_subscription_key(&key, client, is_pattern, name);
-        struct bytes key_bytes = {key.data, buffer_used(&key)};
-        if (done && pointer_at(&client->kv->pubsub.subscriptions, key_bytes) == NULL)
-            done = add_subscription(client, is_pattern, name, key_bytes);
-        buffer_free(&key);
-        if (done)
-            reply_subscribed(client, is_pattern ? "psubscribe" : "subscribe", name);
-        else
-            reply_no_memory(client);
+    const uint64_t limit = client_work_limit(client);
+    for (size_t i = subscribing_first(client); i < client->request.count; i++) {
+        if (!subscribing_step(client, limit, i))
+            return;
+        subscribe_to(client, is_pattern, client_argument(client, i));
     }
     client->pushed = buffer_used(&client->out);
 }
@@ -247,12 +272,13 @@ void command_psubscribe(struct client *client)
     subscribe_to_arguments(client, true);
 }
 
-static void unsubscribe_from(struct client *client, bool is_pattern, struct bytes name)
+/* Returns false after an error reply. */
+static bool unsubscribe_from(struct client *client, bool is_pattern, struct bytes name)
 {
     struct buffer key = {0};
     if (!make_subscription_key(&key, client, is_pattern, name)) {
         reply_no_memory(client);
-        return;
+        return false;
     }
     struct bytes key_bytes = {key.data, buffer_used(&key)};
     struct subscription *subscription = pointer_at(&client->kv->pubsub.subscriptions, key_bytes);
@@ -265,140 +291,90 @@ static void unsubscribe_from(struct client *client, bool is_pattern, struct byte
     if (subscription != NULL)
         remove_subscription(subscription, key_bytes);
     buffer_free(&key);
+    return true;
+}
+
+/* Without arguments: from all, the newest first. */
+static void unsubscribe_from_all(struct client *client, bool is_pattern)
+{
+    const uint64_t limit = client_work_limit(client);
+    if (client->next_argument == 0 && client->subscriptions[is_pattern] == NULL)
+        reply_subscribed(client, is_pattern ? "punsubscribe" : "unsubscribe",
+                         (struct bytes){NULL, 0});
+    while (client->subscriptions[is_pattern] != NULL && !client->is_broken) {
+        if (!subscribing_step(client, limit, 1))
+            return;
+        if (!unsubscribe_from(client, is_pattern,
+                              channel_name(client->subscriptions[is_pattern]->channel)))
+            break;
+    }
+    client->pushed = buffer_used(&client->out);
 }
 
 static void unsubscribe_from_arguments(struct client *client, bool is_pattern)
 {
-    size_t done = 0;
-    for (size_t i = 1; i < client->request.count; i++)
+    const uint64_t limit = client_work_limit(client);
+    for (size_t i = subscribing_first(client); i < client->request.count; i++) {
+        if (!subscribing_step(client, limit, i))
+            return;
         unsubscribe_from(client, is_pattern, client_argument(client, i));
-    if (client->request.count > 1)
-        return;
-    struct subscription *next, *at = client->subscriptions;
-    for (; at != NULL && !client->is_broken; at = next) {
-        next = at->next_of_client;
-        if (at->channel->is_pattern != is_pattern)
-            continue;
-        unsubscribe_from(client, is_pattern, channel_name(at->channel));
-        done++;
     }
-    if (done == 0)
-        reply_subscribed(client, is_pattern ? "punsubscribe" : "unsubscribe",
-                         (struct bytes){NULL, 0});
+    client->pushed = buffer_used(&client->out);
+}
+
+static void unsubscribe(struct client *client, bool is_pattern)
+{
+    if (client->request.count == 1)
+        unsubscribe_from_all(client, is_pattern);
+    else
+        unsubscribe_from_arguments(client, is_pattern);
 }
 
 void command_unsubscribe(struct client *client)
 {
-    unsubscribe_from_arguments(client, false);
-    client->pushed = buffer_used(&client->out);
+    unsubscribe(client, false);
 }
 
 void command_punsubscribe(struct client *client)
 {
-    unsubscribe_from_arguments(client, true);
-    client->pushed = buffer_used(&client->out);
+    unsubscribe(client, true);
 }
 
-static void reply_message(struct client *to, const struct channel *pattern, struct bytes channel,
-                          struct bytes message)
+/* The names and how many subscriptions each has, in slices. */
+static void count_subscriptions(struct client *client)
 {
-    reply_push(to, pattern != NULL ? 4 : 3);
-    reply_bulk(to, bytes_of(pattern != NULL ? "pmessage" : "message"));
-    if (pattern != NULL)
-        reply_bulk(to, channel_name(pattern));
-    reply_bulk(to, channel);
-    reply_bulk(to, message);
-}
-
-/*
- * Appends a message to a subscriber's output. A subscriber that is too far behind is disconnected
- * instead.
- */
-static void deliver_message(struct client *to, const struct channel *pattern, struct bytes channel,
-                            struct bytes message)
-{
-    struct buffer *messages = &to->transaction.messages;
-    if (to->is_broken || to->is_closing)
-        return;
-    if (buffer_used(&to->out) + buffer_used(messages) + message.size > to->kv->options.backlog) {
-        to->is_broken = true;
-        to->kv->pubsub.cut_off++;
-        bide_shutdown(to->socket, BIDE_HALF_BOTH);
-    } else if (to->transaction.is_running) { /* the array of its replies is not complete */
-        struct buffer replies = to->out;
-        to->out = *messages;
-        reply_message(to, pattern, channel, message);
-        *messages = to->out;
-        to->out = replies;
-    } else {
-        reply_message(to, pattern, channel, message);
+    struct slice slice = {.begin = buffer_used(&client->out),
+                          .next = client->listing.cursor,
+                          .limit = client->transaction.is_running ? UINT64_MAX
+                                                                  : client_work_limit(client)};
+    if (slice.next == 0)
+        reply_array(client, 2 * (client->request.count - 2));
+    for (size_t i = slice.next > 0 ? slice.next : 2;
+         i < client->request.count && !client_refuses_reply(client); i++, client->kv->work++) {
+        struct bytes name = client_argument(client, i);
+        if (slice_is_over(client, &slice)) {
+            slice_pause(client, &slice, i);
+            return;
+        }
+        const struct channel *channel = pubsub_find(&client->kv->pubsub, false, name);
+        reply_bulk(client, name);
+        reply_number(client, channel != NULL ? (int64_t)channel->count : 0);
     }
-    bide_single_consumer_auto_event_set(&to->messages);
+    slice_finish(client, &slice);
 }
 
-void command_publish(struct client *client)
-{
-    struct pubsub *pubsub = &client->kv->pubsub;
-    struct bytes name = client_argument(client, 1), message = client_argument(client, 2);
-    struct channel *channel = pointer_at(&pubsub->channels, name);
-    int64_t count = 0;
-    for (struct subscription *at = channel != NULL ? channel->subscriptions : NULL; at != NULL;
-         at = at->next, count++)
-        deliver_message(at->client, NULL, name, message);
-    for (channel = pubsub->patterns; channel != NULL; channel = channel->next) {
-        client->kv->work++;
-        if (!bytes_match(name, channel_name(channel)))
-            continue;
-        for (struct subscription *at = channel->subscriptions; at != NULL; at = at->next, count++)
-            deliver_message(at->client, channel, name, message);
-    }
-    client->kv->work += (uint64_t)count;
-    if (!client->transaction.is_running) /* (messages to itself are before the reply) */
-        client->pushed = buffer_used(&client->out);
-    reply_number(client, count);
-}
-
-struct channel_search {
-    struct client *client;
-    struct bytes pattern;
-    size_t count;
-};
-
-static void visit_channel(void *argument, struct entry *entry)
-{
-    struct channel_search *search = argument;
-    search->client->kv->work++;
-    if (client_refuses_reply(search->client))
-        return;
-    if (search->pattern.data != NULL && !bytes_match(entry_key(entry), search->pattern))
-        return;
-    reply_bulk(search->client, entry_key(entry));
-    search->count++;
-}
-
+/* PUBSUB CHANNELS [pattern], NUMSUB [channel ...], NUMPAT */
 void command_pubsub(struct client *client)
 {
     struct pubsub *pubsub = &client->kv->pubsub;
-    struct bytes word = client_argument(client, 1);
-    if (bytes_are(word, "NUMPAT") && client->request.count == 2) {
+    struct bytes word = client_argument(client, 1), all = {NULL, 0};
+    if (bytes_are(word, "NUMPAT") && client->request.count == 2)
         reply_number(client, (int64_t)pubsub->pattern_count);
-    } else if (bytes_are(word, "NUMSUB")) {
-        reply_array(client, 2 * (client->request.count - 2));
-        for (size_t i = 2; i < client->request.count; i++) {
-            struct channel *channel = pointer_at(&pubsub->channels, client_argument(client, i));
-            reply_bulk(client, client_argument(client, i));
-            reply_number(client, channel != NULL ? (int64_t)channel->count : 0);
-        }
-    } else if (bytes_are(word, "CHANNELS") && client->request.count <= 3) {
-        struct channel_search search = {client, {NULL, 0}, 0};
-        size_t begin = reply_start_array(client), cursor = 0;
-        if (client->request.count == 3)
-            search.pattern = client_argument(client, 2);
-        do
-            cursor = table_scan(&pubsub->channels, cursor, visit_channel, &search);
-        while (cursor != 0 && !client_refuses_reply(client));
-        finish_listing(client, begin, search.count);
-    } else {
+    else if (bytes_are(word, "NUMSUB"))
+        count_subscriptions(client);
+    else if (bytes_are(word, "CHANNELS") && client->request.count <= 3)
+        list_names(client, &pubsub->channels,
+                   client->request.count == 3 ? client_argument(client, 2) : all, NULL);
+    else
         REPLY(client, "-ERR unknown subcommand or wrong number of arguments for 'pubsub'");
-    }
 }

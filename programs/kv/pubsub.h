@@ -1,28 +1,76 @@
 /*
  * Messages to the subscribers of a channel or of a pattern of channels. Nobody waits for a slow
  * subscriber: messages are buffered for it up to a limit, and then it is disconnected.
+ *
+ * A PUBLISH delivers its message in its client's turn. If that does not suffice, the rest is left to a coroutine, with a copy of
+ * the message, and the client runs no other request before all is delivered. Publications that come meanwhile are queued, so
+ * all subscribers have the messages in the same order. A subscription that begins or ends meanwhile may have the message or not.
+ * In a transaction, which does not wait, a message is delivered in one step; or it is queued, and EXEC's client waits behind it.
  */
 #ifndef KV_PUBSUB_H
 #define KV_PUBSUB_H
 
 #include "table.h"
 
+#include <bide/bide.h>
+
 struct client;
-struct channel;
+struct kv;
+struct publication;
+
+/* A channel or pattern exists while it has a subscription. */
+struct channel {
+    struct subscription *subscriptions;
+    size_t count;
+    bool is_pattern;
+    struct channel *next, **link; /* of patterns */
+    size_t name_size;
+    char name[];
+};
+
+struct subscription {
+    struct client *client;
+    struct channel *channel;
+    struct subscription *next, **link;                  /* of the channel */
+    struct subscription *next_of_client, **client_link; /* of the client, and of this kind */
+};
 
 struct pubsub {
     struct table channels;      /* by name: a struct channel * */
     struct table subscriptions; /* by client, kind and name: a struct subscription * */
     struct table pattern_names; /* by pattern: a struct channel * */
-    struct channel *patterns;   /* all patterns */
+    struct channel *patterns;   /* all patterns, newest first */
     size_t pattern_count;
     uint64_t cut_off; /* subscribers that were disconnected */
+
+    struct publication *queue, **queue_end; /* the first is being delivered */
+    struct subscription *next_subscription; /* that has its message next; or NULL */
+    struct channel *next_pattern;           /* to be matched when there is no next_subscription */
+    bide_single_consumer_auto_event queued; /* may be set too early */
 };
 
 void pubsub_init(struct pubsub *pubsub, const uint64_t key[2]);
 void pubsub_free(struct pubsub *pubsub);
 
-/* Removes all subscriptions of the client. */
-void pubsub_remove_client(struct client *client);
+static inline struct bytes channel_name(const struct channel *channel)
+{
+    return (struct bytes){channel->name, channel->name_size};
+}
+
+struct channel *pubsub_find(struct pubsub *pubsub, bool is_pattern, struct bytes name);
+
+/*
+ * Removes subscriptions of the client until the server's work is `limit`. Each counts as work. Returns true if none is left.
+ */
+bool pubsub_leave(struct client *client, uint64_t limit);
+
+/* Delivers queued messages until the work is CLIENT_MAX_WORK. Returns true if some are left. */
+bool publications_deliver(struct kv *kv);
+
+/* No publication refers to the client any more. Its messages are still delivered. */
+void publications_leave(struct client *client);
+
+/* Frees what is queued. */
+void publications_free(struct pubsub *pubsub);
 
 #endif

@@ -59,6 +59,9 @@ async_sized(256) int free_flushed_keys(struct kv *kv);
 /* Serves waiting clients that no turn has served. */
 async_sized(256) int serve_waiting_clients(struct kv *kv);
 
+/* Delivers messages that no turn has delivered. */
+async_sized(256) int deliver_publications(struct kv *kv);
+
 /* Initializes a server, which serves clients once its listener listens. */
 int client_server_init(struct kv *kv, bide_server *server);
 

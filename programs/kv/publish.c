@@ -1,0 +1,246 @@
+/* PUBLISH, and messages that are still to be delivered. pubsub.h has the model. One thread. */
+#include "commands.h"
+
+#include <stdlib.h>
+
+enum { PATTERN_BYTES = 32, MESSAGE_BYTES = 1024 }; /* compared, or copied, for another step */
+
+/* A queued message. Its channel's name and its bytes follow. */
+struct publication {
+    struct publication *next;
+    struct client *client; /* that runs no other request before it is delivered; or NULL */
+    bool is_counted;       /* by the transaction that has replied already */
+    int64_t receivers;     /* so far */
+    size_t name_size, message_size;
+    char bytes[];
+};
+
+/* A message that is being delivered. */
+struct message {
+    struct bytes channel, bytes;
+    int64_t receivers; /* so far */
+};
+
+static struct message message_of(const struct publication *publication)
+{
+    const char *bytes = publication->bytes;
+    return (struct message){{bytes, publication->name_size},
+                            {bytes + publication->name_size, publication->message_size},
+                            publication->receivers};
+}
+
+/* ---- Delivering ---- */
+
+static void reply_message(struct client *to, const struct channel *pattern,
+                          const struct message *message)
+{
+    reply_push(to, pattern != NULL ? 4 : 3);
+    reply_bulk(to, bytes_of(pattern != NULL ? "pmessage" : "message"));
+    if (pattern != NULL)
+        reply_bulk(to, channel_name(pattern));
+    reply_bulk(to, message->channel);
+    reply_bulk(to, message->bytes);
+}
+
+/*
+ * Appends a message to a subscriber's output. A subscriber that is too far behind is disconnected
+ * instead.
+ */
+static void deliver_to(struct subscription *subscription, const struct message *message)
+{
+    struct client *to = subscription->client;
+    const struct channel *pattern = subscription->channel;
+    struct buffer *messages = &to->transaction.messages;
+    if (!pattern->is_pattern)
+        pattern = NULL;
+    if (to->is_broken || to->is_closing)
+        return;
+    if (buffer_used(&to->out) + buffer_used(messages) + message->bytes.size >
+        to->kv->options.backlog) {
+        to->is_broken = true;
+        to->kv->pubsub.cut_off++;
+        bide_shutdown(to->socket, BIDE_HALF_BOTH);
+    } else if (to->transaction.is_running) { /* the array of its replies is not complete */
+        struct buffer replies = to->out;
+        to->out = *messages;
+        reply_message(to, pattern, message);
+        *messages = to->out;
+        to->out = replies;
+    } else {
+        reply_message(to, pattern, message);
+    }
+    bide_single_consumer_auto_event_set(&to->messages);
+}
+
+/* True if the pattern, a step or more of work, matches. */
+static bool is_match(struct kv *kv, const struct channel *pattern, struct bytes channel)
+{
+    kv->work += 1 + (pattern->name_size + channel.size) / PATTERN_BYTES;
+    return bytes_match(channel, channel_name(pattern));
+}
+
+/* The message begins with the subscribers of its channel. */
+static void start_delivery(struct pubsub *pubsub, struct bytes channel)
+{
+    const struct channel *found = pubsub_find(pubsub, false, channel);
+    pubsub->next_subscription = found != NULL ? found->subscriptions : NULL;
+    pubsub->next_pattern = pubsub->patterns;
+}
+
+/* Delivers the message of which delivery has started. Returns false if some is left when the work is `limit`. */
+static bool deliver_until(struct kv *kv, struct message *message, uint64_t limit)
+{
+    struct pubsub *pubsub = &kv->pubsub;
+    while (pubsub->next_subscription != NULL || pubsub->next_pattern != NULL) {
+        struct subscription *subscription = pubsub->next_subscription;
+        if (kv->work >= limit)
+            return false;
+        if (subscription != NULL) {
+            pubsub->next_subscription = subscription->next;
+            deliver_to(subscription, message);
+            message->receivers++;
+            kv->work += 1 + message->bytes.size / MESSAGE_BYTES;
+        } else {
+            struct channel *pattern = pubsub->next_pattern;
+            pubsub->next_pattern = pattern->next;
+            if (is_match(kv, pattern, message->channel))
+                pubsub->next_subscription = pattern->subscriptions;
+        }
+    }
+    return true;
+}
+
+/* ---- The queue ---- */
+
+/* Returns NULL if memory is exhausted. */
+static struct publication *create_publication(struct client *client, const struct message *message)
+{
+    size_t name_size = message->channel.size, message_size = message->bytes.size;
+    struct publication *publication = malloc(sizeof *publication + name_size + message_size);
+    if (publication == NULL)
+        return NULL;
+    *publication = (struct publication){.client = client,
+                                        .is_counted = client->transaction.is_running,
+                                        .receivers = message->receivers,
+                                        .name_size = name_size,
+                                        .message_size = message_size};
+    memcpy(publication->bytes, message->channel.data, name_size);
+    memcpy(publication->bytes + name_size, message->bytes.data, message_size);
+    return publication;
+}
+
+static void append_publication(struct pubsub *pubsub, struct publication *publication)
+{
+    publication->client->publications++;
+    *pubsub->queue_end = publication;
+    pubsub->queue_end = &publication->next;
+    bide_single_consumer_auto_event_set(&pubsub->queued);
+}
+
+/* Removes the first, which is delivered, and starts with the next one. */
+static void end_publication(struct pubsub *pubsub)
+{
+    struct publication *publication = pubsub->queue;
+    struct client *client = publication->client;
+    pubsub->queue = publication->next;
+    if (pubsub->queue == NULL)
+        pubsub->queue_end = &pubsub->queue;
+    else
+        start_delivery(pubsub, message_of(pubsub->queue).channel);
+    if (client != NULL) {
+        client->publications--;
+        if (!publication->is_counted) {
+            client->has_published = true;
+            client->receivers = publication->receivers;
+        }
+        bide_single_consumer_auto_event_set(&client->published);
+    }
+    free(publication);
+}
+
+bool publications_deliver(struct kv *kv)
+{
+    struct pubsub *pubsub = &kv->pubsub;
+    uint64_t limit = kv->work + CLIENT_MAX_WORK;
+    for (; pubsub->queue != NULL && kv->work < limit; kv->work++) {
+        struct message message = message_of(pubsub->queue);
+        bool is_complete = deliver_until(kv, &message, limit);
+        pubsub->queue->receivers = message.receivers;
+        if (!is_complete)
+            break;
+        end_publication(pubsub);
+    }
+    return pubsub->queue != NULL;
+}
+
+void publications_leave(struct client *client)
+{
+    struct publication *publication = client->kv->pubsub.queue;
+    for (; client->publications > 0; publication = publication->next) {
+        if (publication->client != client)
+            continue;
+        publication->client = NULL;
+        client->publications--;
+    }
+}
+
+void publications_free(struct pubsub *pubsub)
+{
+    while (pubsub->queue != NULL) {
+        struct publication *publication = pubsub->queue;
+        bide_assert(publication->client == NULL);
+        pubsub->queue = publication->next;
+        free(publication);
+    }
+}
+
+/* ---- The command ---- */
+
+static int64_t count_receivers(struct kv *kv, struct bytes channel)
+{
+    const struct channel *found = pubsub_find(&kv->pubsub, false, channel);
+    size_t count = found != NULL ? found->count : 0;
+    for (found = kv->pubsub.patterns; found != NULL; found = found->next)
+        count += is_match(kv, found, channel) ? found->count : 0;
+    return (int64_t)count;
+}
+
+/* Delivers the message, in a transaction to the end. Returns false if it is to be queued. */
+static bool deliver_now(struct client *client, struct message *message)
+{
+    struct pubsub *pubsub = &client->kv->pubsub;
+    bool is_running = client->transaction.is_running;
+    if (pubsub->queue != NULL) { /* in a transaction the reply cannot wait */
+        if (is_running)
+            message->receivers = count_receivers(client->kv, message->channel);
+        return false;
+    }
+    start_delivery(pubsub, message->channel);
+    return deliver_until(client->kv, message, is_running ? UINT64_MAX : client_work_limit(client));
+}
+
+/* PUBLISH channel message */
+void command_publish(struct client *client)
+{
+    struct pubsub *pubsub = &client->kv->pubsub;
+    struct message message = {client_argument(client, 1), client_argument(client, 2), 0};
+    if (client->has_published) { /* (this is the request again) */
+        client->has_published = false;
+        reply_number(client, client->receivers);
+        return;
+    }
+    bool is_complete = deliver_now(client, &message);
+    struct publication *publication = is_complete ? NULL : create_publication(client, &message);
+    if (!is_complete && publication == NULL && pubsub->queue == NULL)
+        is_complete = deliver_until(client->kv, &message, UINT64_MAX); /* there is no memory */
+    if (!client->transaction.is_running) /* (messages to itself are before the reply) */
+        client->pushed = buffer_used(&client->out);
+    if (publication != NULL)
+        append_publication(pubsub, publication);
+    if (is_complete || (publication != NULL && publication->is_counted))
+        reply_number(client, message.receivers);
+    else if (publication != NULL)
+        client_repeat_request(client);
+    else
+        reply_no_memory(client);
+}

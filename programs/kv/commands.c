@@ -20,6 +20,7 @@ const struct command commands[] = {
     {"MSETNX", command_msetnx, 3, -1, WRITES, 1, -1, 2},
     {"APPEND", command_append, 3, 3, WRITES, 1, 1, 1},
     {"STRLEN", command_strlen, 2, 2, READS, 1, 1, 1},
+    {"LCS", command_lcs, 3, -1, READS, 1, 2, 1},
     {"INCR", command_incr, 2, 2, WRITES, 1, 1, 1},
     {"DECR", command_decr, 2, 2, WRITES, 1, 1, 1},
     {"INCRBY", command_incrby, 3, 3, WRITES, 1, 1, 1},

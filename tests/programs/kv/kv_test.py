@@ -2,7 +2,7 @@
 import random
 import socket
 
-from client import Error, Left, Server, encoded, expect, run, until
+from client import Error, Left, Server, encoded, expect, rounds_of, run, until
 
 
 # ---- Commands ----
@@ -207,6 +207,59 @@ def test_names_of_values():
         client.call("MSET", *[word for i in range(1000) for word in (i, i)])
         drawn = [client.call("RANDOMKEY") for _ in range(300)]
         assert len(set(drawn)) > 100, len(set(drawn))
+
+
+def longest_common(a, b):
+    """The model of LCS: the subsequence, and its matches from the end on."""
+    lengths = [[0] * (len(b) + 1) for _ in range(len(a) + 1)]
+    for i in range(len(a)):
+        for j in range(len(b)):
+            lengths[i + 1][j + 1] = lengths[i][j] + 1 if a[i] == b[j] else max(lengths[i][j + 1], lengths[i + 1][j])
+    i, j, text, matches, is_open = len(a), len(b), b"", [], False
+    while i > 0 and j > 0:
+        if a[i - 1] == b[j - 1]:
+            i, j = i - 1, j - 1
+            text = a[i:i + 1] + text
+            if is_open:
+                matches[-1][0][0], matches[-1][1][0], matches[-1][2] = i, j, matches[-1][2] + 1
+            else:
+                matches.append([[i, i], [j, j], 1])
+            is_open = True
+        else:
+            is_open = False
+            if lengths[i - 1][j] > lengths[i][j - 1]:
+                i -= 1
+            else:
+                j -= 1
+    return text, matches
+
+
+def test_common_subsequences():
+    """Beside a model; the texts are redis's."""
+    with Server() as server:
+        client = server.client()
+        for _ in range(rounds_of(200)):
+            a, b = (bytes(random.choices(b"ab\0\xff", k=random.randrange(30))) for _ in range(2))
+            for key, value in (("a", a), ("b", b)):
+                if value:
+                    client.call("SET", key, value)
+                else:
+                    client.call("DEL", key)
+            text, matches = longest_common(a, b)
+            size = random.randrange(-1, 5)
+            assert client.call("LCS", "a", "b") == text and client.call("LCS", "a", "b", "LEN") == len(text)
+            assert client.call("LCS", "a", "b", "IDX") == [b"matches", [match[:2] for match in matches], b"len", len(text)]
+            assert client.call("LCS", "a", "b", "withmatchlen", "IDX", "MINMATCHLEN", size) == [
+                b"matches", [match for match in matches if match[2] >= size], b"len", len(text)]
+        large = Error("ERR the product of the sizes is more than 4194304")
+        strings = Error("ERR The specified keys must contain string values")
+        for key in ("c", "d"):
+            client.call("SET", key, b"xy" * 1024)
+        expect(client, ("LCS c d LEN", large), ("SETRANGE c 2048 z", 2049), ("LCS none d", b""), ("LCS c none IDX", [b"matches", [], b"len", 0]),
+               ("SET c " + "xy" * 1023 + "x", "OK"), ("SET d " + "xy" * 1023 + "x", "OK"), ("LCS c d LEN", 2047), ("RPUSH l a", 1), ("LCS l a", strings),
+               ("LCS a l NOT", strings), ("LCS a b LEN IDX", Error("ERR If you want both the length and indexes, please just use IDX.")),
+               ("LCS a b MINMATCHLEN", Error("ERR syntax error")), ("LCS a b IDX MINMATCHLEN x", Error("ERR value is not an integer or out of range")),
+               ("LCS a", Error("ERR wrong number of arguments for 'LCS' command")))
 
 
 def test_what_clients_ask_of_a_server():

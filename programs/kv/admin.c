@@ -1,6 +1,8 @@
 /* Commands on the connection and on the server. Each runs to completion on the loop's thread. */
 #include "commands.h"
 
+#include "memory.h"
+
 #include <stdio.h>
 #include <unistd.h>
 
@@ -228,14 +230,16 @@ static int print_info(const struct kv *kv, char *text, size_t size)
         "process_id:%ld\r\ntcp_port:%u\r\nuptime_in_seconds:%lld\r\n\r\n"
         "# Clients\r\nconnected_clients:%zu\r\nmaxclients:%zu\r\n"
         "blocked_clients:%zu\r\ntotal_watched_keys:%zu\r\n\r\n"
-        "# Memory\r\nlazyfree_pending_objects:%llu\r\n\r\n"
+        "# Memory\r\nused_memory:%zu\r\nmaxmemory:%zu\r\nmaxmemory_policy:%s\r\n"
+        "lazyfree_pending_objects:%llu\r\n\r\n"
         "# Persistence\r\nloading:0\r\nrdb_changes_since_last_save:%llu\r\n"
         "rdb_bgsave_in_progress:%d\r\nrdb_last_save_time:%lld\r\nrdb_last_bgsave_status:%s\r\n"
         "aof_enabled:%d\r\naof_last_write_status:%s\r\naof_rewrite_in_progress:%d\r\naof_current_"
         "size:%lld\r\n"
         "aof_groups:%llu\r\naof_syncs:%llu\r\n\r\n"
         "# Stats\r\ntotal_connections_received:%llu\r\ntotal_commands_processed:%llu\r\n"
-        "expired_keys:%llu\r\nkeyspace_hits:%llu\r\nkeyspace_misses:%llu\r\npubsub_channels:%zu\r\n"
+        "expired_keys:%llu\r\nevicted_keys:%llu\r\nkeyspace_hits:%llu\r\nkeyspace_misses:%"
+        "llu\r\npubsub_channels:%zu\r\n"
         "pubsub_patterns:%zu\r\nsubscribers_cut_off:%llu\r\nturns_ended:%llu\r\ntotal_work:%"
         "llu\r\naccept_pauses:%"
         "llu\r\naccept_refused:%"
@@ -244,17 +248,19 @@ static int print_info(const struct kv *kv, char *text, size_t size)
         "# Keyspace\r\ndb0:keys=%zu,expires=%zu\r\n",
         BIDE_VERSION_TEXT, back_end.name, (long)getpid(), kv->options.port,
         (long long)(keys->now - kv->started) / 1000, kv->client_count - kv->killed_clients,
-        kv->options.clients, kv->waiting.clients, kv->watching.keys.count,
+        kv->options.clients, kv->waiting.clients, kv->watching.keys.count, memory_used,
+        kv->options.max_memory, eviction_names[kv->options.eviction],
         (unsigned long long)keyspace_unfreed(keys), (unsigned long long)kv->changes, kv->is_saving,
         (long long)kv->last_save / 1000, kv->save_status == 0 ? "ok" : "err", kv->journal.is_on,
         !kv->journal.is_full ? "ok" : "err", kv->journal.is_rewriting, (long long)kv->journal.size,
         (unsigned long long)kv->journal.groups, (unsigned long long)kv->journal.syncs,
         (unsigned long long)kv->connections, (unsigned long long)kv->commands,
-        (unsigned long long)keys->expirations, (unsigned long long)keys->hits,
-        (unsigned long long)keys->misses, kv->pubsub.channels.count, kv->pubsub.pattern_count,
-        (unsigned long long)kv->pubsub.cut_off, (unsigned long long)kv->turns_ended,
-        (unsigned long long)kv->work, (unsigned long long)accepting.pauses,
-        (unsigned long long)accepting.refused, keys->keys.table.count, keys->keys.expiry_count);
+        (unsigned long long)keys->expirations, (unsigned long long)kv->evictions,
+        (unsigned long long)keys->hits, (unsigned long long)keys->misses, kv->pubsub.channels.count,
+        kv->pubsub.pattern_count, (unsigned long long)kv->pubsub.cut_off,
+        (unsigned long long)kv->turns_ended, (unsigned long long)kv->work,
+        (unsigned long long)accepting.pauses, (unsigned long long)accepting.refused,
+        keys->keys.table.count, keys->keys.expiry_count);
 }
 
 /* True if the client wants the section: it names it, or all, or none at all. */

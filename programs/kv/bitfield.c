@@ -206,7 +206,7 @@ static void log_changed(struct fields *fields)
     fields->changed_begin = fields->changed_end = 0;
 }
 
-/* Notes that bytes have changed. Those that are close to each other are one record. */
+/* Notes that bytes have changed. Changes close to each other are one record. */
 static void note_changed(struct fields *fields, size_t begin, size_t end)
 {
     enum { CLOSE = 32 };

@@ -86,7 +86,7 @@ static void remove_if_unused(struct waiting *waiting, struct waited *key)
         return;
     struct entry **link = find_waited(waiting, name_of(key));
     bide_assert(link != NULL);
-    free(table_unlink(&waiting->keys, link));
+    memory_free(table_unlink(&waiting->keys, link));
     free(key);
 }
 

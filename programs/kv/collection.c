@@ -4,11 +4,10 @@
 #include "sorted_set.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 struct collection *collection_create(enum value_type type, const uint64_t key[2])
 {
-    struct collection *collection = malloc(sizeof *collection);
+    struct collection *collection = memory_allocate(sizeof *collection);
     if (collection == NULL)
         return NULL;
     *collection = (struct collection){.type = type};
@@ -35,9 +34,9 @@ bool collection_free_some(struct collection *collection, size_t elements)
             list_remove(collection, list->count - 1, 1);
         if (list->count > 0)
             return false;
-        free(list->items);
+        memory_free(list->items);
     }
-    free(collection);
+    memory_free(collection);
     return true;
 }
 
@@ -118,7 +117,7 @@ bool hash_delete(struct collection *hash, struct bytes field)
     struct entry **link = find_field(hash, field);
     if (link == NULL)
         return false;
-    free(table_unlink(&hash->fields, link));
+    memory_free(table_unlink(&hash->fields, link));
     return true;
 }
 
@@ -131,7 +130,7 @@ static struct item **item_at(struct list *list, size_t at)
 
 static struct item *create_item(struct bytes value)
 {
-    struct item *item = malloc(sizeof *item + value.size);
+    struct item *item = memory_allocate(sizeof *item + value.size);
     if (item == NULL)
         return NULL;
     item->size = value.size;
@@ -145,7 +144,7 @@ static bool grow_list(struct list *list)
     enum { MIN_CAPACITY = 4 };
     size_t capacity = list->capacity > 0 ? 2 * list->capacity : MIN_CAPACITY;
     struct item **items = capacity <= SIZE_MAX / sizeof *items
-                              ? realloc(list->items, capacity * sizeof *items)
+                              ? memory_reallocate(list->items, capacity * sizeof *items)
                               : NULL;
     if (items == NULL)
         return false;
@@ -162,7 +161,7 @@ bool list_insert(struct collection *list, size_t at, struct bytes value)
     struct item *item = create_item(value);
     bide_assert(at <= items->count);
     if (item == NULL || (items->count == items->capacity && !grow_list(items))) {
-        free(item);
+        memory_free(item);
         return false;
     }
     items->count++;
@@ -184,7 +183,7 @@ bool list_set(struct collection *list, size_t at, struct bytes value)
     bide_assert(at < list->list.count);
     if (item == NULL)
         return false;
-    free(*item_at(&list->list, at));
+    memory_free(*item_at(&list->list, at));
     *item_at(&list->list, at) = item;
     return true;
 }
@@ -196,12 +195,12 @@ static void shrink_list(struct list *list)
     size_t capacity = list->capacity / 4;
     if (list->capacity <= SMALL || list->count > capacity / 2)
         return;
-    struct item **items = malloc(capacity * sizeof *items);
+    struct item **items = memory_allocate(capacity * sizeof *items);
     if (items == NULL)
         return;
     for (size_t i = 0; i < list->count; i++)
         items[i] = *item_at(list, i);
-    free(list->items);
+    memory_free(list->items);
     *list = (struct list){items, 0, list->count, capacity};
 }
 
@@ -210,7 +209,7 @@ void list_remove(struct collection *list, size_t at, size_t count)
     struct list *items = &list->list;
     bide_assert(at <= items->count && count <= items->count - at);
     for (size_t i = at; i < at + count; i++)
-        free(*item_at(items, i));
+        memory_free(*item_at(items, i));
     if (at < items->count - at - count) { /* the shorter part moves */
         for (size_t i = at; i > 0; i--)
             *item_at(items, i - 1 + count) = *item_at(items, i - 1);
@@ -232,7 +231,7 @@ size_t list_remove_equal(struct collection *list, struct bytes value, size_t max
         size_t at = from_end ? count - 1 - i : i, to = from_end ? at + removed : at - removed;
         struct item *item = *item_at(items, at);
         if (removed < max && bytes_equal((struct bytes){item->bytes, item->size}, value)) {
-            free(item);
+            memory_free(item);
             removed++;
         } else {
             *item_at(items, to) = item;

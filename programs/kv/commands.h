@@ -16,7 +16,8 @@ enum {
     MESSAGES = 8, /* permitted while the client has subscriptions */
     AT_ONCE = 16, /* not queued in a transaction */
     ALONE = 32,   /* not permitted in a transaction */
-    OPEN = 64     /* permitted without the password */
+    OPEN = 64,    /* permitted without the password */
+    GROWS = 128   /* refused without memory below the limit, as redis has it */
 };
 
 /* A command: its description for clients, and the checks before it runs. */
@@ -37,6 +38,12 @@ extern const size_t command_count;
  * is not there.
  */
 bool command_may_change(struct client *client, const struct command *command);
+
+/*
+ * False if the request may run: it needs no memory, or some has been made free if necessary. Otherwise it has a reply, or runs
+ * again in the client's next turn. Only for a limit of memory that is not 0.
+ */
+bool command_lacks_room(struct client *client, const struct command *command);
 
 command_function command_lcs, command_get, command_set, command_setnx, command_setex,
     command_psetex, command_getset, command_getdel, command_mget, command_mset, command_append,

@@ -8,21 +8,23 @@ enum parameter_kind {
     FIXED_TEXT,   /* these cannot be set */
     FIXED_NUMBER, /* ... */
     SIZE_VALUE,   /* bytes, also as 16kb, 16mb, 1gb */
-    SWITCH_VALUE  /* yes or no */
+    SWITCH_VALUE, /* yes or no */
+    POLICY_VALUE  /* of eviction */
 };
 
 struct parameter {
     const char *name;
     enum parameter_kind kind;
-    const char *text; /* FIXED_TEXT */
-    uint64_t number;  /* FIXED_NUMBER, SIZE_VALUE: as it is now */
-    size_t *size;     /* SIZE_VALUE: its place; or NULL, if there is one value only */
-    bool *is_on;      /* SWITCH_VALUE: its place */
+    const char *text;      /* FIXED_TEXT */
+    uint64_t number;       /* FIXED_NUMBER, SIZE_VALUE: as it is now */
+    size_t *size;          /* SIZE_VALUE: its place */
+    bool *is_on;           /* SWITCH_VALUE: its place */
+    enum eviction *policy; /* POLICY_VALUE: its place */
     uint64_t min, max;
 };
 
 enum {
-    PARAMETERS = 18,
+    PARAMETERS = 19,
     MAX_PATTERNS = 64, /* of CONFIG GET */
     MAX_PATTERN_BYTES = 2048
 };
@@ -46,7 +48,8 @@ static void list_parameters(struct kv *kv, struct parameter parameters[PARAMETER
         {"daemonize", FIXED_TEXT, .text = "no"},
         {"databases", FIXED_NUMBER, .number = 1},
         {"maxclients", FIXED_NUMBER, .number = options->clients},
-        {"maxmemory", SIZE_VALUE, .size = NULL}, /* 0: no limit */
+        {"maxmemory", SIZE_VALUE, .size = &options->max_memory, .max = SIZE_MAX >> 1},
+        {"maxmemory-policy", POLICY_VALUE, .policy = &options->eviction},
         {"patterns", SIZE_VALUE, .size = &options->patterns, .max = 1 << 20},
         {"port", FIXED_NUMBER, .number = options->port},
         {"proto-max-bulk-len", SIZE_VALUE, .size = &options->bulk, .min = 64, .max = 512 << 20},
@@ -73,6 +76,8 @@ static void reply_parameter(struct client *client, const struct parameter *param
     reply_bulk(client, bytes_of(parameter->name));
     if (parameter->kind == FIXED_TEXT)
         value = parameter->text;
+    else if (parameter->kind == POLICY_VALUE)
+        value = eviction_names[*parameter->policy];
     else if (parameter->kind == SWITCH_VALUE)
         value = *parameter->is_on ? "yes" : "no";
     else
@@ -142,6 +147,16 @@ static bool read_size(struct bytes text, uint64_t *size)
     return false;
 }
 
+static const char *read_policy(struct bytes text, uint64_t *value)
+{
+    enum eviction policy;
+    if (!eviction_read(text, &policy))
+        return "argument(s) must be one of the following: volatile-lru, volatile-random, "
+               "volatile-ttl, allkeys-lru, allkeys-random, noeviction";
+    *value = policy;
+    return NULL;
+}
+
 /* Reads a value for the parameter. Returns NULL, or why it is wrong. */
 static const char *read_value(const struct parameter *parameter, struct bytes text, uint64_t *value)
 {
@@ -151,6 +166,8 @@ static const char *read_value(const struct parameter *parameter, struct bytes te
         *value = bytes_are(text, "YES");
         return *value || bytes_are(text, "NO") ? NULL : "argument must be 'yes' or 'no'";
     }
+    if (parameter->kind == POLICY_VALUE)
+        return read_policy(text, value);
     if (!read_size(text, value))
         return "argument must be a memory value";
     return *value >= parameter->min && *value <= parameter->max ? NULL : "argument is out of range";
@@ -160,7 +177,9 @@ static void set_parameter(const struct parameter *parameter, uint64_t value)
 {
     if (parameter->kind == SWITCH_VALUE)
         *parameter->is_on = value != 0;
-    else if (parameter->size != NULL)
+    else if (parameter->kind == POLICY_VALUE)
+        *parameter->policy = (enum eviction)value;
+    else
         *parameter->size = (size_t)value;
 }
 
@@ -216,6 +235,7 @@ void command_config(struct client *client)
         set_parameters(client);
     } else if (bytes_are(word, "RESETSTAT") && count == 2) {
         client->kv->commands = client->kv->keys.hits = client->kv->keys.misses = 0;
+        client->kv->evictions = 0;
         reply_ok(client);
     } else if (bytes_are(word, "GET") || bytes_are(word, "SET") || bytes_are(word, "RESETSTAT")) {
         reply_error(client, "-ERR wrong number of arguments for 'config|%.*s' command",

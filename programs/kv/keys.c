@@ -21,11 +21,15 @@ void command_del(struct client *client)
     reply_number(client, count);
 }
 
+/* EXISTS, and TOUCH, after which the keys count as used. */
 void command_exists(struct client *client)
 {
+    bool touches = bytes_are(client_argument(client, 0), "TOUCH");
+    struct entry **(*find)(struct keyspace *, struct bytes) =
+        touches ? keyspace_find : keyspace_peek;
     int64_t count = 0;
     for (size_t i = 1; i < client->request.count; i++)
-        count += keyspace_find(&client->kv->keys, client_argument(client, i)) != NULL;
+        count += find(&client->kv->keys, client_argument(client, i)) != NULL;
     reply_number(client, count);
 }
 
@@ -36,7 +40,7 @@ static const char *const type_names[] = {
 
 void command_type(struct client *client)
 {
-    struct entry **link = keyspace_find(&client->kv->keys, client_argument(client, 1));
+    struct entry **link = keyspace_peek(&client->kv->keys, client_argument(client, 1));
     reply_simple(client, link != NULL ? type_names[(*link)->type] : "none");
 }
 
@@ -62,7 +66,8 @@ static const char *encoding_of(const struct entry *entry)
 void command_object(struct client *client)
 {
     struct bytes word = client_argument(client, 1);
-    struct entry **link = keyspace_find(&client->kv->keys, client_argument(client, 2));
+    struct keyspace *keys = &client->kv->keys;
+    struct entry **link = keyspace_peek(keys, client_argument(client, 2));
     if (!bytes_are(word, "ENCODING") && !bytes_are(word, "REFCOUNT") &&
         !bytes_are(word, "IDLETIME"))
         REPLY(client, "-ERR unknown subcommand or wrong number of arguments for 'object'");
@@ -70,8 +75,10 @@ void command_object(struct client *client)
         reply_nothing(client);
     else if (bytes_are(word, "ENCODING"))
         reply_bulk(client, bytes_of(encoding_of(*link)));
+    else if (bytes_are(word, "REFCOUNT"))
+        reply_number(client, 1);
     else
-        reply_number(client, bytes_are(word, "REFCOUNT"));
+        reply_number(client, keyspace_idle_time(keys, *link) / 1000);
 }
 
 void command_dbsize(struct client *client)
@@ -185,7 +192,7 @@ void command_pexpireat(struct client *client)
 static void reply_expiry(struct client *client, int64_t unit, int64_t from)
 {
     struct keyspace *keys = &client->kv->keys;
-    struct entry **link = keyspace_find(keys, client_argument(client, 1));
+    struct entry **link = keyspace_peek(keys, client_argument(client, 1));
     int64_t time = link != NULL ? keyspace_expiry(keys, *link) : 0;
     if (link == NULL)
         reply_number(client, -2);

@@ -4,7 +4,6 @@
 #include "record.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 enum { SLICE_BUCKETS = 512 }; /* buckets */
 
@@ -30,7 +29,7 @@ void keyspace_free(struct keyspace *keyspace)
     while (keyspace_free_some(keyspace, SLICE_BUCKETS) > 0)
         continue;
     bide_assert(keyspace_unfreed(keyspace) == 0);
-    free(keyspace->keys.expiries);
+    memory_free(keyspace->keys.expiries);
 }
 
 /* ---- The heap of expiries ---- */
@@ -108,7 +107,7 @@ bool keyspace_set_expiry(struct keyspace *keyspace, struct entry *entry, int64_t
         return true;
     if (keys->expiry_count == keys->expiry_capacity) {
         size_t capacity = keys->expiry_capacity != 0 ? keys->expiry_capacity * 2 : 256;
-        struct expiry *expiries = realloc(keys->expiries, capacity * sizeof *expiries);
+        struct expiry *expiries = memory_reallocate(keys->expiries, capacity * sizeof *expiries);
         if (expiries == NULL || capacity > UINT32_MAX)
             return false;
         keys->expiries = expiries;
@@ -143,9 +142,28 @@ static struct entry **find_unexpired(struct keyspace *keyspace, struct bytes key
     return link;
 }
 
+static uint32_t use_time(const struct keyspace *keyspace)
+{
+    return (uint32_t)((uint64_t)keyspace->now / KEYSPACE_USE_STEP);
+}
+
 struct entry **keyspace_find(struct keyspace *keyspace, struct bytes key)
 {
+    struct entry **link = find_unexpired(keyspace, key, table_hash(&keyspace->keys.table, key));
+    if (link != NULL)
+        (*link)->used = use_time(keyspace);
+    return link;
+}
+
+struct entry **keyspace_peek(struct keyspace *keyspace, struct bytes key)
+{
     return find_unexpired(keyspace, key, table_hash(&keyspace->keys.table, key));
+}
+
+int64_t keyspace_idle_time(const struct keyspace *keyspace, const struct entry *entry)
+{
+    uint32_t steps = use_time(keyspace) - entry->used;
+    return (int32_t)steps < 0 ? 0 : (int64_t)steps * KEYSPACE_USE_STEP; /* (the clock was set) */
 }
 
 /* ---- Collections ---- */
@@ -246,6 +264,7 @@ struct entry *keyspace_upsert(struct keyspace *keyspace, struct bytes key, size_
         entry->type = VALUE_STRING;
     }
     entry->value_size = (uint32_t)size;
+    entry->used = use_time(keyspace);
     return entry;
 }
 
@@ -315,14 +334,14 @@ void keyspace_remove(struct keyspace *keyspace, struct entry **link)
     if ((*link)->expiry != 0)
         clear_expiry(&keyspace->keys, *link);
     release_collection(keyspace, *link);
-    free(table_unlink(&keyspace->keys.table, link));
+    memory_free(table_unlink(&keyspace->keys.table, link));
 }
 
 void keyspace_remove_all(struct keyspace *keyspace)
 {
-    struct keys *flushed = malloc(sizeof *flushed);
+    struct keys *flushed = memory_allocate(sizeof *flushed);
     if (keyspace->keys.table.count == 0) {
-        free(flushed);
+        memory_free(flushed);
         return;
     }
     if (flushed == NULL) { /* free them at once instead */
@@ -374,8 +393,8 @@ static size_t free_flushed(struct keyspace *keyspace, size_t steps)
     if (!is_last)
         return count > steps ? count : steps;
     keyspace->flushed = flushed->next;
-    free(flushed->expiries);
-    free(flushed);
+    memory_free(flushed->expiries);
+    memory_free(flushed);
     return count + 1;
 }
 
@@ -394,7 +413,7 @@ bool keyspace_expire(struct keyspace *keyspace, size_t max_keys)
 {
     struct keys *keys = &keyspace->keys;
     for (; max_keys > 0 && keyspace_next_expiry(keyspace) <= keyspace->now; max_keys--)
-        keyspace_find(keyspace, entry_key(keys->expiries[0].entry));
+        keyspace_peek(keyspace, entry_key(keys->expiries[0].entry));
     return keyspace_next_expiry(keyspace) <= keyspace->now;
 }
 

@@ -62,8 +62,15 @@ struct keyspace {
 void keyspace_init(struct keyspace *keyspace, const uint64_t key[2]);
 void keyspace_free(struct keyspace *keyspace);
 
-/* The link to the key's entry, or NULL. Valid until any call other than keyspace_before_change. */
+/* The link to the key's entry, or NULL. Valid until any call other than keyspace_before_change. The key counts as used. */
 struct entry **keyspace_find(struct keyspace *keyspace, struct bytes key);
+
+/* As keyspace_find, but the key does not count as used. */
+struct entry **keyspace_peek(struct keyspace *keyspace, struct bytes key);
+
+/* The milliseconds since the key was used, in steps of KEYSPACE_USE_STEP; wrong after eight years. */
+enum { KEYSPACE_USE_STEP = 64 };
+int64_t keyspace_idle_time(const struct keyspace *keyspace, const struct entry *entry);
 
 /* ---- Collections ---- */
 

@@ -30,6 +30,7 @@ struct kv {
     uint64_t work;        /* of all commands, in the unit of CLIENT_MAX_WORK */
     uint64_t turns_ended; /* since the work was CLIENT_MAX_WORK */
     uint64_t combined;    /* elements of results that clients have between slices */
+    uint64_t evictions;   /* of keys, for the limit of memory */
     uint64_t charged;     /* of keys.discarded: what a client owes, has freed, or has not caused */
     int64_t started;      /* milliseconds since 1970 */
     bool is_stopping;

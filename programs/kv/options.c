@@ -32,6 +32,10 @@ static const char help[] =
     "  --reply BYTES          the largest reply of several values (67108864)\n"
     "  --backlog BYTES        the most that is buffered for a subscriber (33554432)\n"
     "  --patterns N           the most patterns that a client may subscribe to (10000)\n"
+    "  --max-memory BYTES     the most memory of keys and values; 0 means no limit (0)\n"
+    "  --eviction POLICY      keys that are removed for it: allkeys-lru, allkeys-random, "
+    "volatile-lru,\n"
+    "                         volatile-random, volatile-ttl or noeviction (noeviction)\n"
     "  --user NAME[:GROUP]    become this user before any file is opened\n"
     "  --chroot DIRECTORY     look up all files inside of this one\n"
     "  --confine auto|on|off  limit files and system calls by Landlock and seccomp: if the kernel\n"
@@ -53,6 +57,14 @@ static enum fsync parse_fsync(const char *text)
             return (enum fsync)i;
     }
     command_line_reject("--fsync takes always, everysec or no, not", text);
+}
+
+static enum eviction parse_eviction(const char *text)
+{
+    enum eviction policy;
+    if (!eviction_read(bytes_of(text), &policy))
+        command_line_reject("--eviction takes a policy of redis without lfu, not", text);
+    return policy;
 }
 
 static bool parse_protected(const char *text)
@@ -101,7 +113,8 @@ void options_read(struct options *options, int argc, char **argv)
                                 .request = largest,
                                 .reply = 64 << 20,
                                 .backlog = 32 << 20,
-                                .patterns = 10000};
+                                .patterns = 10000,
+                                .eviction = EVICTION_NONE};
     confine_init(&options->confine, program_name);
     for (int i = 1; i < argc; i += 2) {
         const char *name = argv[i], *value = argv[i + 1];
@@ -155,6 +168,10 @@ void options_read(struct options *options, int argc, char **argv)
             options->backlog = command_line_number(name, value, 1024, largest);
         else if (strcmp(name, "--patterns") == 0)
             options->patterns = command_line_number(name, value, 0, 1 << 20);
+        else if (strcmp(name, "--max-memory") == 0)
+            options->max_memory = command_line_number(name, value, 0, SIZE_MAX >> 1);
+        else if (strcmp(name, "--eviction") == 0)
+            options->eviction = parse_eviction(value);
         else
             command_line_reject("unknown option", name);
     }

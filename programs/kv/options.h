@@ -3,6 +3,7 @@
 #define KV_OPTIONS_H
 
 #include "../common/confine.h"
+#include "eviction.h"
 #include "journal.h"
 
 struct options {
@@ -23,7 +24,9 @@ struct options {
     size_t reply;         /* limit of bytes in a reply of several values */
     size_t backlog;       /* limit of bytes buffered for a subscriber */
     size_t patterns;      /* limit of those that a client subscribes to */
-    const char *monitor;  /* NULL: none; see monitoring.h */
+    size_t max_memory;    /* of keys and values; 0: no limit */
+    enum eviction eviction;
+    const char *monitor; /* NULL: none; see monitoring.h */
     struct confine confine;
 };
 

@@ -4,8 +4,6 @@
  */
 #include "commands.h"
 
-#include <stdlib.h>
-
 void pubsub_init(struct pubsub *pubsub, const uint64_t key[2])
 {
     *pubsub = (struct pubsub){0};
@@ -54,7 +52,7 @@ static void remove_pointer(struct table *table, struct bytes key)
 {
     struct entry **link = table_find(table, key, table_hash(table, key));
     if (link != NULL && *link != NULL)
-        free(table_unlink(table, link));
+        memory_free(table_unlink(table, link));
 }
 
 /* ---- Channels ---- */
@@ -81,13 +79,13 @@ struct channel *pubsub_find(struct pubsub *pubsub, bool is_pattern, struct bytes
 
 static struct channel *create_channel(struct pubsub *pubsub, bool is_pattern, struct bytes name)
 {
-    struct channel *channel = malloc(sizeof *channel + name.size);
+    struct channel *channel = memory_allocate(sizeof *channel + name.size);
     if (channel == NULL)
         return NULL;
     *channel = (struct channel){.is_pattern = is_pattern, .name_size = name.size};
     memcpy(channel->name, name.data, name.size);
     if (!add_pointer(is_pattern ? &pubsub->pattern_names : &pubsub->channels, name, channel)) {
-        free(channel);
+        memory_free(channel);
         return NULL;
     }
     if (is_pattern) {
@@ -116,7 +114,7 @@ static void release_channel(struct pubsub *pubsub, struct channel *channel)
             pubsub->next_pattern = channel->next;
         pubsub->pattern_count--;
     }
-    free(channel);
+    memory_free(channel);
 }
 
 /* ---- Subscriptions ---- */
@@ -126,7 +124,7 @@ static bool add_subscription(struct client *client, bool is_pattern, struct byte
                              struct bytes key)
 {
     struct pubsub *pubsub = &client->kv->pubsub;
-    struct subscription *subscription = malloc(sizeof *subscription);
+    struct subscription *subscription = memory_allocate(sizeof *subscription);
     struct channel *channel = pubsub_find(pubsub, is_pattern, name);
     if (channel == NULL)
         channel = create_channel(pubsub, is_pattern, name);
@@ -134,7 +132,7 @@ static bool add_subscription(struct client *client, bool is_pattern, struct byte
         !add_pointer(&pubsub->subscriptions, key, subscription)) {
         if (channel != NULL)
             release_channel(pubsub, channel);
-        free(subscription);
+        memory_free(subscription);
         return false;
     }
     *subscription = (struct subscription){client,
@@ -173,7 +171,7 @@ static void remove_subscription(struct subscription *subscription, struct bytes 
     client->subscription_count--;
     client->pattern_count -= subscription->channel->is_pattern;
     release_channel(pubsub, subscription->channel);
-    free(subscription);
+    memory_free(subscription);
 }
 
 /*

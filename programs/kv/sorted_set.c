@@ -96,7 +96,7 @@ static void remove_node(struct collection *set, struct sorted_node *node)
 void sorted_set_free_node(void *argument, struct entry *entry)
 {
     (void)argument;
-    free(sorted_node_of(entry));
+    memory_free(sorted_node_of(entry));
 }
 
 int sorted_set_put(struct collection *set, struct bytes member, double score)
@@ -111,12 +111,12 @@ int sorted_set_put(struct collection *set, struct bytes member, double score)
         }
         return 0;
     }
-    node = malloc(sizeof *node);
+    node = memory_allocate(sizeof *node);
     uint64_t hash = bytes_hash(member, table->key);
     struct entry *entry =
         node != NULL ? table_add(table, member, (uint32_t)hash, sizeof node) : NULL;
     if (entry == NULL) {
-        free(node);
+        memory_free(node);
         return -ENOMEM;
     }
     memcpy(entry->bytes + entry->key_size, &node, sizeof node);
@@ -134,7 +134,7 @@ bool sorted_set_remove(struct collection *set, struct bytes member)
     if (node == NULL)
         return false;
     remove_node(set, node);
-    free(node);
+    memory_free(node);
     return hash_delete(set, member);
 }
 

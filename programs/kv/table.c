@@ -1,8 +1,6 @@
 /* The hash table. While it is resized, each operation moves some buckets to the new array. One thread. */
 #include "table.h"
 
-#include <stdlib.h>
-
 enum {
     MIN_BUCKETS = 16,
     BUCKETS_PER_STEP = 2,        /* with entries, moved by one operation */
@@ -25,7 +23,7 @@ static void free_bucket(struct table *table, struct entry *entry)
             table->before_free(table->argument, entry);
         bide_assert(table->count > 0);
         table->count--;
-        free(entry);
+        memory_free(entry);
     }
 }
 
@@ -36,7 +34,7 @@ bool table_free_some(struct table *table, size_t buckets)
             free_bucket(table, table->buckets[i][--table->sizes[i]]);
         if (table->sizes[i] > 0)
             return false;
-        free(table->buckets[i]);
+        memory_free(table->buckets[i]);
         table->buckets[i] = NULL;
     }
     bide_assert(table->count == 0); /* each entry was in one bucket */
@@ -50,7 +48,7 @@ bool table_free_some(struct table *table, size_t buckets)
 /* If memory is exhausted, the table keeps its size and becomes slower. */
 static void start_resize(struct table *table, size_t size)
 {
-    struct entry **buckets = calloc(size, sizeof *buckets);
+    struct entry **buckets = memory_allocate_zeroed(size, sizeof *buckets);
     bide_assert(table->buckets[1] == NULL && (size & (size - 1)) == 0);
     if (buckets == NULL)
         return;
@@ -62,7 +60,7 @@ static void start_resize(struct table *table, size_t size)
 static void finish_resize(struct table *table)
 {
     bide_assert(table->moved == table->sizes[0] && table->buckets[1] != NULL);
-    free(table->buckets[0]);
+    memory_free(table->buckets[0]);
     table->buckets[0] = table->buckets[1];
     table->sizes[0] = table->sizes[1];
     table->buckets[1] = NULL;
@@ -97,6 +95,13 @@ static void resize_step(struct table *table)
 
 /* ---- Operations ---- */
 
+/* The memory of an entry, which is written as a whole struct. */
+static size_t entry_memory(size_t key_size, size_t value_capacity)
+{
+    size_t size = offsetof(struct entry, bytes) + key_size + value_capacity;
+    return size > sizeof(struct entry) ? size : sizeof(struct entry);
+}
+
 static struct entry **find_in_bucket(struct entry **link, struct bytes key, uint32_t hash)
 {
     for (; *link != NULL; link = &(*link)->next) {
@@ -130,7 +135,7 @@ struct entry *table_add(struct table *table, struct bytes key, uint32_t hash, si
         start_resize(table, table->sizes[0] * 2);
     if (table->sizes[0] == 0)
         return NULL;
-    struct entry *entry = malloc(sizeof *entry + key.size + value_capacity);
+    struct entry *entry = memory_allocate(entry_memory(key.size, value_capacity));
     if (entry == NULL)
         return NULL;
     int array = table->buckets[1] != NULL;
@@ -162,11 +167,11 @@ struct entry *table_grow_value(struct entry **link, size_t value_capacity, bool 
     size_t key_size = (*link)->key_size;
     struct entry *entry = NULL;
     if (spare && value_capacity <= UINT32_MAX / 2)
-        entry = realloc(*link, sizeof *entry + key_size + 2 * value_capacity);
+        entry = memory_reallocate(*link, entry_memory(key_size, 2 * value_capacity));
     if (entry != NULL)
         value_capacity *= 2;
     else
-        entry = realloc(*link, sizeof *entry + key_size + value_capacity);
+        entry = memory_reallocate(*link, entry_memory(key_size, value_capacity));
     if (entry == NULL)
         return NULL;
     entry->value_capacity = (uint32_t)value_capacity;
@@ -207,6 +212,24 @@ struct entry *table_draw(const struct table *table, uint64_t (*draw)(void *argum
     for (; bucket_at(table, at) == NULL; ++*steps)
         at = (at + 1) % buckets;
     return bucket_at(table, at);
+}
+
+size_t table_sample(const struct table *table, uint64_t number, struct entry **entries, size_t max,
+                    uint64_t *steps)
+{
+    size_t buckets = table->sizes[0] - table->moved + table->sizes[1], count = 0, visited = 0;
+    if (table->count == 0)
+        return 0;
+    for (size_t at = (size_t)(number % buckets); visited < buckets && count < max;
+         at = (at + 1) % buckets) {
+        struct entry *entry = bucket_at(table, at);
+        for (; entry != NULL && count < max; entry = entry->next)
+            entries[count++] = entry;
+        if (++visited >= TABLE_DRAW_TRIES && count > 0)
+            break;
+    }
+    *steps += visited;
+    return count;
 }
 
 /* ---- Visiting ---- */

@@ -15,6 +15,7 @@
 #define KV_TABLE_H
 
 #include "bytes.h"
+#include "memory.h"
 
 /* What an entry's value is. In memory only: files have records. */
 enum value_type { VALUE_STRING, VALUE_HASH, VALUE_LIST, VALUE_SET, VALUE_SORTED_SET };
@@ -31,6 +32,7 @@ struct entry {
         snapshot : 29; /* the keyspace's: the last snapshot that has the entry, or that is older
                                than it */
     uint32_t type : 3; /* the keyspace's: an enum value_type */
+    uint32_t used;     /* the keyspace's: when it was found last */
     char bytes[];      /* the key, and the value behind it */
 };
 
@@ -86,7 +88,7 @@ struct entry **table_find(struct table *table, struct bytes key, uint32_t hash);
 struct entry *table_add(struct table *table, struct bytes key, uint32_t hash,
                         size_t value_capacity);
 
-/* Removes the entry from the table and returns it. The caller frees it. */
+/* Removes the entry from the table and returns it. The caller frees it, by memory_free. */
 struct entry *table_unlink(struct table *table, struct entry **link);
 
 /*
@@ -103,6 +105,13 @@ struct entry *table_grow_value(struct entry **link, size_t value_capacity, bool 
 enum { TABLE_DRAW_PLACES = 16, TABLE_DRAW_TRIES = 1 << 14 };
 struct entry *table_draw(const struct table *table, uint64_t (*draw)(void *argument),
                          void *argument, uint64_t *steps);
+
+/*
+ * Takes entries of one bucket after the other, from one that `number` chooses, at most `max` of them. Returns how many: at least one
+ * unless the table is empty. Adds the buckets to *steps: TABLE_DRAW_TRIES at most, unless these have no entry.
+ */
+size_t table_sample(const struct table *table, uint64_t number, struct entry **entries, size_t max,
+                    uint64_t *steps);
 
 /*
  * Visits one position of the table, for SCAN. Begin with cursor 0, and continue with the returned

@@ -87,7 +87,7 @@ static void remove_watch(struct watching *watching, struct bytes key)
     watched.watches--;
     put_watched(*link, watched);
     if (watched.watches == 0)
-        free(table_unlink(&watching->keys, link));
+        memory_free(table_unlink(&watching->keys, link));
 }
 
 /* Reads the watch at *at and moves *at behind it. Returns false if there is none. */
@@ -109,7 +109,7 @@ static void watch_key(struct client *client, struct bytes key)
     struct buffer *watches = &client->transaction.watches;
     struct entry *entry = NULL;
     struct watch watch = {.flushes = watching->flushes, .key_size = key.size};
-    watch.exists = keyspace_find(&client->kv->keys, key) != NULL;
+    watch.exists = keyspace_peek(&client->kv->keys, key) != NULL;
     if (buffer_reserve(watches, sizeof watch + key.size))
         entry = add_watch(watching, key);
     if (entry == NULL) {
@@ -129,7 +129,7 @@ static bool has_watched_change(struct client *client)
     struct bytes key;
     for (size_t at = 0; next_watch(&client->transaction.watches, &at, &watch, &key);) {
         client->kv->work++;
-        keyspace_find(&client->kv->keys, key);
+        keyspace_peek(&client->kv->keys, key);
         if (get_watched(*find_watched(watching, key)).version != watch.version ||
             (watch.exists && watching->flushes != watch.flushes))
             return true;
@@ -203,6 +203,7 @@ void transaction_queue(struct client *client, const struct command *command)
         if (transaction->max_arguments < client->request.count)
             transaction->max_arguments = client->request.count;
         transaction->changes |= command_may_change(client, command);
+        transaction->grows |= (command->kind & GROWS) != 0;
         REPLY(client, "+QUEUED");
         return;
     }

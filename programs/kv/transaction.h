@@ -29,6 +29,7 @@ struct transaction {
     bool is_open;                /* MULTI has been sent */
     bool is_rejected;            /* a request could not be queued */
     bool changes;                /* a queued request may change keys */
+    bool grows;                  /* a queued request may need memory */
     bool is_running;             /* EXEC runs the requests */
     size_t count, max_arguments; /* of the queued requests */
     struct buffer requests;

@@ -105,8 +105,6 @@ def rounds_of(usual):
     return max(1, usual * int(times) // int(share or 1))
 
 
-
-
 class Left(int):
     """The rest of this many seconds when it is read a moment later."""
 

@@ -32,7 +32,7 @@ static void fill_table(struct table *table, int64_t count, int64_t left)
         struct bytes name = name_of(text, i);
         struct entry **link = table_find(table, name, table_hash(table, name));
         assert_true(link != NULL && *link != NULL);
-        free(table_unlink(table, link));
+        memory_free(table_unlink(table, link));
     }
     assert_int_equal(table->count, left);
 }
@@ -162,12 +162,12 @@ static void a_table_that_did_not_shrink_is_walked(void **state)
     struct table table;
     (void)state;
     fill_table(&table, 1, 1);
-    struct entry **sparse = calloc(1 << 20, sizeof *sparse);
+    struct entry **sparse = memory_allocate_zeroed(1 << 20, sizeof *sparse);
     struct entry *only = table_draw(&table, next_random, &seed, &steps);
     assert_non_null(sparse);
     assert_non_null(only);
     sparse[(1 << 20) - 1] = only;
-    free(table.buckets[0]);
+    memory_free(table.buckets[0]);
     table.buckets[0] = sparse;
     table.sizes[0] = 1 << 20;
     steps = 0;

@@ -579,7 +579,9 @@ def test_options_are_set_all_or_none():
                ("CONFIG SET reply 5k reply 6k", Error(failed % ("reply", "duplicate parameter"))),
                ("CONFIG SET reply 5k backlog x", Error(failed % ("backlog", "argument must be a memory value"))),
                ("CONFIG SET reply 5k backlog 1", Error(failed % ("backlog", "argument is out of range"))),
-               ("CONFIG SET maxmemory 1", Error(failed % ("maxmemory", "argument is out of range"))),
+               ("CONFIG SET maxmemory 9223372036854775807 reply 1", Error(failed % ("reply", "argument is out of range"))),
+               ("CONFIG SET maxmemory-policy allkeys-lfu", Error(failed % ("maxmemory-policy", "argument(s) must be one of the following: volatile-lru, "
+                            "volatile-random, volatile-ttl, allkeys-lru, allkeys-random, noeviction"))),
                ("CONFIG SET maxmemory 99999999999999999999gb", Error(failed % ("maxmemory", "argument must be a memory value"))),
                ("CONFIG SET maxmemory 9223372036854775807gb", Error(failed % ("maxmemory", "argument must be a memory value"))),
                ("CONFIG SET protected-mode maybe", Error(failed % ("protected-mode", "argument must be 'yes' or 'no'"))),

@@ -271,7 +271,7 @@ def test_what_clients_ask_of_a_server():
             ("SELECT 1", Error("ERR DB index is out of range: the only database is 0")),
             ("CONFIG GET save", [b"save", b""]),
             ("CONFIG GET appendonly", [b"appendonly", b"no"]),
-            ("CONFIG GET max[cm]*", [b"maxclients", b"10000", b"maxmemory", b"0"]),
+            ("CONFIG GET max[cm]*", [b"maxclients", b"10000", b"maxmemory", b"0", b"maxmemory-policy", b"noeviction"]),
             ("CONFIG SET a b", Error("ERR Unknown option or number of arguments for CONFIG SET - 'a'")),
             ("CLIENT SETNAME me", "OK"),
             ("CLIENT GETNAME", b"me"),

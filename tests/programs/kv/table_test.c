@@ -31,7 +31,7 @@ static void toggle(struct scanned *scanned, size_t number)
     struct entry **link = table_find(table, name, table_hash(table, name));
     assert_int_equal(link != NULL && *link != NULL, scanned->is_there[number]);
     if (scanned->is_there[number])
-        free(table_unlink(table, link));
+        memory_free(table_unlink(table, link));
     else
         assert_non_null(table_add(table, name, table_hash(table, name), 0));
     scanned->is_there[number] = !scanned->is_there[number];

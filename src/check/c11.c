@@ -8,6 +8,7 @@
 #include "source_location.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static int order_of(int order)
 {
@@ -148,3 +149,77 @@ REJECT(fetch_or)
 REJECT(fetch_and)
 REJECT(fetch_xor)
 REJECT(fetch_nand)
+
+/* ---- Objects of other sizes are rejected ---- */
+
+/*
+ * For these the compiler calls libatomic, which has locks for them; so does clang for an object that may be misaligned.
+ * Outside of a scenario one lock is enough.
+ */
+static char wide_lock;
+
+static void begin_wide(size_t size, const void *code)
+{
+    char where[256];
+    if (execution_is_running()) {
+        source_location_describe_code(code, where, sizeof where);
+        execution_found(
+            BIDE_CHECK_BAD_SCENARIO,
+            "an atomic object of %zu bytes is used, which is not lock-free or misaligned, at %s",
+            size, where);
+    }
+    while (__atomic_test_and_set(&wide_lock, __ATOMIC_ACQUIRE)) {
+    }
+}
+
+static void end_wide(void)
+{
+    __atomic_clear(&wide_lock, __ATOMIC_RELEASE);
+}
+
+/* The functions of libatomic are builtins by their own names. */
+void bide_check_wide_load_(size_t size, const void *object, void *value,
+                           int order) __asm__("__atomic_load");
+void bide_check_wide_store_(size_t size, void *object, const void *value,
+                            int order) __asm__("__atomic_store");
+void bide_check_wide_exchange_(size_t size, void *object, const void *value, void *old,
+                               int order) __asm__("__atomic_exchange");
+bool bide_check_wide_compare_exchange_(size_t size, void *object, void *expected, const void *value,
+                                       int order, int failed) __asm__("__atomic_compare_exchange");
+
+void bide_check_wide_load_(size_t size, const void *object, void *value, int order)
+{
+    (void)order;
+    begin_wide(size, __builtin_return_address(0));
+    memcpy(value, object, size);
+    end_wide();
+}
+
+void bide_check_wide_store_(size_t size, void *object, const void *value, int order)
+{
+    (void)order;
+    begin_wide(size, __builtin_return_address(0));
+    memcpy(object, value, size);
+    end_wide();
+}
+
+void bide_check_wide_exchange_(size_t size, void *object, const void *value, void *old, int order)
+{
+    (void)order;
+    begin_wide(size, __builtin_return_address(0));
+    memcpy(old, object, size);
+    memcpy(object, value, size);
+    end_wide();
+}
+
+bool bide_check_wide_compare_exchange_(size_t size, void *object, void *expected, const void *value,
+                                       int order, int failed)
+{
+    (void)order;
+    (void)failed;
+    begin_wide(size, __builtin_return_address(0));
+    bool is_equal = memcmp(object, expected, size) == 0;
+    memcpy(is_equal ? object : expected, is_equal ? value : object, size);
+    end_wide();
+    return is_equal;
+}

@@ -51,6 +51,20 @@ static void entered(const void *code, uintptr_t stack)
     the_execution.c11_caller = NULL;
 }
 
+/* Rejects an object that a processor may not access at once. */
+static void check_object(const bide_check_site_ *site, const volatile void *address, size_t size)
+{
+    if (((uintptr_t)address & (size - 1)) == 0)
+        return;
+    char where[256];
+    const char *name = site->object[0] == '&' ? site->object + 1 : site->object;
+    source_location_describe(site, where, sizeof where);
+    execution_found(
+        BIDE_CHECK_BAD_SCENARIO,
+        "%s%san atomic object of %zu bytes is misaligned: its address is no multiple of %zu, at %s",
+        name, name[0] != '\0' ? ": " : "", size, size, where);
+}
+
 static operation atomic_step(bide_check_site_ *site, step_kind step, int order, int order_if_failed)
 {
     operation op = {.site = site, .step = (uint8_t)step};
@@ -66,6 +80,7 @@ uint64_t bide_check_load_(bide_check_site_ *site, const volatile void *address, 
     if (!execution_is_running())
         return memory_value((uintptr_t)address, size);
     entered(__builtin_return_address(0), (uintptr_t)__builtin_dwarf_cfa());
+    check_object(site, address, size);
     operation op = atomic_step(site, STEP_LOAD, order, order);
     return machine_load(&op, (uintptr_t)address, size, HIDDEN_NONE, NULL, NULL);
 }
@@ -78,6 +93,7 @@ void bide_check_store_(bide_check_site_ *site, volatile void *address, size_t si
         return;
     }
     entered(__builtin_return_address(0), (uintptr_t)__builtin_dwarf_cfa());
+    check_object(site, address, size);
     operation op = atomic_step(site, STEP_STORE, order, order);
     machine_store(&op, (uintptr_t)address, size, HIDDEN_NONE, value, NULL);
 }
@@ -88,6 +104,7 @@ void bide_check_init_(bide_check_site_ *site, volatile void *address, size_t siz
         memory_write((uintptr_t)address, size, value);
         return;
     }
+    check_object(site, address, size);
     operation op = {.site = site, .step = STEP_INIT};
     machine_init(&op, (uintptr_t)address, size, value);
 }
@@ -125,6 +142,7 @@ static uint64_t read_modify_write(bide_check_site_ *site, step_kind step, volati
         memory_write((uintptr_t)address, size, modified_value(sign, old, value));
         return old;
     }
+    check_object(site, address, size);
     operation op = atomic_step(site, step, order, order);
     op.is_rmw = true;
     op.operand = value;
@@ -169,6 +187,7 @@ bool bide_check_compare_exchange_(bide_check_site_ *site, volatile void *address
         return equal;
     }
     entered(__builtin_return_address(0), (uintptr_t)__builtin_dwarf_cfa());
+    check_object(site, address, size);
     operation op = atomic_step(site, STEP_COMPARE_EXCHANGE, order, order_if_failed);
     op.is_rmw = true;
     op.operand = value;
@@ -201,7 +220,7 @@ void bide_check_relax_(void)
 
 void bide_check_retry_(void)
 {
-    if (!execution_is_running())
+    if (!execution_is_running() || the_checker.samples)
         return;
     machine_settle();
     execution_halt();

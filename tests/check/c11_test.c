@@ -338,6 +338,114 @@ static void memory_that_is_written_plainly_may_hold_another(void **unused)
     assert_int_equal(found((bide_check_scenario){.threads = {init_anew}}), BIDE_CHECK_NOTHING);
 }
 
+/* ---- Objects that no processor accesses at once ---- */
+
+typedef struct triple {
+    uint64_t of[3];
+} triple;
+
+typedef struct odd {
+    uint8_t bytes[24];
+    _Atomic triple wide;
+} odd;
+
+static void add_across_words(void *p)
+{
+    __atomic_fetch_add((uint32_t *)(void *)(((odd *)p)->bytes + 2), 1, __ATOMIC_RELAXED);
+}
+
+static void load_across_words(void *p)
+{
+    (void)__atomic_load_n((uint64_t *)(void *)(((odd *)p)->bytes + 4), __ATOMIC_ACQUIRE);
+}
+
+static void store_across_bytes(void *p)
+{
+    __atomic_store_n((uint16_t *)(void *)(((odd *)p)->bytes + 1), 1, __ATOMIC_RELEASE);
+}
+
+static void exchange_across_words(void *p)
+{
+    uint32_t expected = 0;
+    __atomic_compare_exchange_n((uint32_t *)(void *)(((odd *)p)->bytes + 3), &expected, 1, false,
+                                __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+}
+
+static void name_an_object(void *p)
+{
+    odd *misplaced = p;
+    bide_atomic(uint32_t) *word = (void *)(misplaced->bytes + 1);
+    bide_atomic_store(word, 1, relaxed);
+}
+
+static void load_wide(void *p)
+{
+    triple t = atomic_load(&((odd *)p)->wide);
+    (void)t;
+}
+
+static void store_wide(void *p)
+{
+    atomic_store(&((odd *)p)->wide, ((triple){{1, 2, 3}}));
+}
+
+static void exchange_wide(void *p)
+{
+    triple expected = {{0}};
+    (void)atomic_exchange(&((odd *)p)->wide, expected);
+}
+
+static void compare_wide(void *p)
+{
+    triple expected = {{0}};
+    (void)atomic_compare_exchange_strong(&((odd *)p)->wide, &expected, ((triple){{1, 2, 3}}));
+}
+
+static void objects_that_no_processor_accesses_at_once_are_rejected(void **unused)
+{
+    (void)unused;
+    static const struct {
+        void (*thread)(void *);
+        const char *words, *place;
+    } all[] = {
+        {add_across_words, "an atomic object of 4 bytes is misaligned", "c11_test.c:"},
+        {load_across_words, "an atomic object of 8 bytes is misaligned", "c11_test.c:"},
+        {store_across_bytes, "an atomic object of 2 bytes is misaligned", "c11_test.c:"},
+        {exchange_across_words, "an atomic object of 4 bytes is misaligned", "c11_test.c:"},
+        {name_an_object, "word: an atomic object of 4 bytes is misaligned", "c11_test.c:"},
+        {load_wide, "an atomic object of 24 bytes is used, which is not lock-free", "c11_test.c:"},
+        {store_wide, "an atomic object of 24 bytes is used, which is not lock-free", "c11_test.c:"},
+        {exchange_wide, "an atomic object of 24 bytes is used", "c11_test.c:"},
+        {compare_wide, "an atomic object of 24 bytes is used", "c11_test.c:"},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        bide_check_result r;
+        bide_check_scenario s = {.name = "odd", .size = sizeof(odd), .threads = {all[i].thread}};
+        assert_int_equal(bide_check_explore(&s, &r), BIDE_CHECK_BAD_SCENARIO);
+        print_message("%s\n", r.message);
+        assert_non_null(strstr(r.message, all[i].words));
+        assert_non_null(strstr(r.message, all[i].place));
+        bide_check_result_free(&r);
+    }
+}
+
+static void wide_objects_work_outside_of_a_scenario(void **unused)
+{
+    (void)unused;
+    static odd o;
+    triple expected = {{1, 2, 3}}, other = {{4, 5, 6}};
+    store_wide(&o);
+    triple t = atomic_load(&o.wide);
+    assert_int_equal(t.of[2], 3);
+    assert_false(atomic_compare_exchange_strong(&o.wide, &other, expected));
+    assert_int_equal(other.of[1], 2);
+    assert_true(atomic_compare_exchange_strong(&o.wide, &expected, ((triple){{7, 8, 9}})));
+    t = atomic_exchange(&o.wide, expected);
+    assert_int_equal(t.of[0], 7);
+    t = atomic_load(&o.wide);
+    assert_int_equal(t.of[0], 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -350,6 +458,8 @@ int main(void)
         cmocka_unit_test(a_trace_names_their_lines),
         cmocka_unit_test(an_object_of_two_sizes_is_a_bad_scenario),
         cmocka_unit_test(memory_that_is_written_plainly_may_hold_another),
+        cmocka_unit_test(objects_that_no_processor_accesses_at_once_are_rejected),
+        cmocka_unit_test(wide_objects_work_outside_of_a_scenario),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,9 @@ A program that prints TAP counts each of its cases, any other test counts as one
 A case that was planned but never reported counts as failed, and so does at least
 one case of a program that ended badly. A test that was running when the run was
 interrupted counts as nothing.
+
+If programs of the model checker ran, a line on stderr says how many of their scenarios
+are complete, bounded, sampled, unfinished and wrong.
 """
 
 import json
@@ -16,6 +19,9 @@ import sys
 PLAN = re.compile(r"^1\.\.(\d+)", re.M)
 CASE = re.compile(r"^(not ok|ok)\b(.*)$", re.M)
 SKIP = re.compile(r"#\s*(skip|todo)\b", re.I)
+
+SCENARIOS = re.compile(r"^# scenarios: (.*)$", re.M)
+VERDICT = re.compile(r"(\d+) (complete|bounded|sampled|unfinished|wrong)")
 
 LINES_OF_FAILURE = 12
 
@@ -67,6 +73,13 @@ def count_one(test):
     return passed, failed, skipped
 
 
+def count_scenarios(test, scenarios):
+    """Adds the scenarios of one test to those of each verdict."""
+    for counts in SCENARIOS.findall(test.get("stdout", "")):
+        for count, verdict in VERDICT.findall(counts):
+            scenarios[verdict] = scenarios.get(verdict, 0) + int(count)
+
+
 def tell_failure(file, run, test):
     """Appends which test failed, and the end of what it wrote but for what passed."""
     output = test.get("stdout", "") + test.get("stderr", "")
@@ -78,6 +91,7 @@ def tell_failure(file, run, test):
 
 def main():
     total = [0, 0, 0]
+    scenarios = {}
     failures = open(sys.argv[2], "a", encoding="utf-8") if len(sys.argv) > 2 else None
     with open(sys.argv[1], encoding="utf-8", errors="replace") as log:
         for line in log:
@@ -86,9 +100,13 @@ def main():
             except json.JSONDecodeError:
                 continue  # blank, or cut off when the run was killed
             counts = count_one(test)
+            count_scenarios(test, scenarios)
             total = [a + b for a, b in zip(total, counts)]
             if counts[1] > 0 and failures:
                 tell_failure(failures, sys.argv[3], test)
+    if scenarios:
+        listed = ", ".join(f"{count} {verdict}" for verdict, count in scenarios.items())
+        print(f"   scenarios of the model checker: {listed}", file=sys.stderr)
     print(*total)
 
 

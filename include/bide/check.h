@@ -99,6 +99,7 @@ typedef struct bide_check_scenario {
      * step for a few seconds after the last second is a livelock. */
     uint64_t max_executions;
     double max_seconds;
+    bool must_finish; /* for bide_check_main: to end unfinished is wrong */
 
     /* How often in an execution each thread meets a compare-exchange that fails for no reason, or a
      * sleep that ends for none. 0: once. */
@@ -114,6 +115,13 @@ typedef struct bide_check_scenario {
     bool cxx20_release_sequences;
 } bide_check_scenario;
 
+/* How executions are drawn: see bide_check_sample. */
+typedef struct bide_check_sampling {
+    uint64_t runs;  /* the number of executions */
+    uint64_t seed;  /* of the first one; that of each other is greater by 1 than the one before */
+    unsigned depth; /* of PCT, at most 32; 0: each thread is as likely to take the next step */
+} bide_check_sampling;
+
 /* The result of an exploration. */
 typedef struct bide_check_result {
     bide_check_finding finding;
@@ -121,6 +129,8 @@ typedef struct bide_check_result {
     uint64_t blocked;    /* given up since a thread would only have waited or spun on */
     bool is_unfinished;  /* nothing was found, and a limit was reached: there may be more */
     bool is_bounded;     /* executions with more preemptions than `preemptions` were left out */
+    bool is_sampled;     /* executions were drawn: there may be more */
+    uint64_t seed;       /* if they were drawn: that of the finding, or else of the first one */
     char *message;       /* what was found, in a line; NULL if nothing */
     char *trace;         /* the steps that led there; NULL if nothing. Repeated steps are
                             listed once, except in a replay */
@@ -138,6 +148,29 @@ typedef struct bide_check_result {
  */
 bide_check_finding bide_check_explore(const bide_check_scenario *scenario,
                                       bide_check_result *result);
+
+/*
+ * Runs executions of a scenario that are drawn from a seed, until something is found or
+ * `sampling->runs` were run: for scenarios that are too large to explore. Drawn are the thread of
+ * each step, and in half of the executions what each load reads and the place of each store; in the
+ * other half they are the newest. Each execution that bide_check_explore reaches may be drawn, and
+ * may be drawn again.
+ *
+ * With a depth d above 0 the schedule is that of PCT, probabilistic concurrency testing: threads
+ * run by drawn priorities, which change at d - 1 drawn steps. If a bug shows with the newest values
+ * and needs d orderings of steps, each execution of n threads and k steps finds it with a
+ * probability of at least 1/(2 n k^(d-1)), if no thread waits in a loop. One more execution, which
+ * is always the same, measures k.
+ *
+ * A loop that waits goes on until it is left. The limits `preemptions` and `max_executions` of the
+ * scenario do not apply; `max_seconds` does. Fills *result, which is to be given to
+ * bide_check_result_free, and returns its finding. A sampling with one run and the seed in *result
+ * finds the same with the same trace.
+ * Threads: one at a time. Progress: blocks.
+ */
+bide_check_finding bide_check_sample(const bide_check_scenario *scenario,
+                                     const bide_check_sampling *sampling,
+                                     bide_check_result *result);
 
 /*
  * Runs one execution of a scenario, the one that `replay` describes: for a debugger. Results as
@@ -181,10 +214,15 @@ typedef struct bide_check_suite {
 /*
  * Checks scenarios, and prints for each what was found, with the number of executions; returns 0 if
  * each found what it expects and all its executions were explored ("complete"), 1 if one found
- * something else, 2 for a wrong command line, 3 if one was not finished, and 4 if one is "bounded"
- * (executions with more preemptions were left out) and none is unfinished. A finding that is expected
- * needs no more executions. On a terminal (stderr) it shows how far it has come, with an
- * estimate of what part that is. Its arguments:
+ * something else, 2 for a wrong command line, 3 if one was not finished, 5 if one is "sampled"
+ * (executions were drawn) and none is unfinished, and 4 if one is "bounded" (executions with more
+ * preemptions were left out) and none is either. A finding that is expected needs no more
+ * executions.
+ *
+ * It shows on stderr how far it has come, with an estimate of what part that is and of the time that
+ * is left: on a terminal in one line that changes, elsewhere and with --jobs in a line after 10
+ * seconds, and whenever that time has doubled. The last line says how many scenarios are complete,
+ * bounded, sampled, unfinished and wrong. Its arguments:
  *
  *     (none)                all scenarios
  *     NAME...               those
@@ -203,6 +241,12 @@ typedef struct bide_check_suite {
  *     --executions N        no more executions of each, and no more than its own limit: otherwise it
  *                           is not finished
  *     --preemptions N       explore only executions with at most N preemptions
+ *     --random N            do not explore: draw N executions, as bide_check_sample; 1000 without it
+ *     --pct D               draw executions by PCT with the depth D
+ *     --seed S              the seed of the first one; otherwise from the clock
+ *     --unfinished FILE     each scenario must be finished (`must_finish`), but for those that have
+ *                           a limit of their own or that FILE names, one a line; # begins a comment
+ *     --progress SECONDS    when the first line of progress is printed, if there is no terminal
  *     --jobs N              in N processes: scenarios side by side, or the rows of --weaken
  *     --weaken              a table: each order is made weaker by one step in turn, and something
  *                           must be found, or there must be a reason; 1 if not

@@ -9,6 +9,7 @@
 #include "memory.h"
 #include "replay.h"
 #include "rounds.h"
+#include "sample.h"
 #include "spin.h"
 
 #include <stdlib.h>
@@ -44,7 +45,7 @@ static void checker_begin(const bide_check_scenario *scenario, bide_check_result
     rounds_reset();
     the_checker.scenario = scenario;
     the_checker.result = result;
-    the_checker.stopped = false;
+    the_checker.stopped = the_checker.samples = false;
     the_checker.max_steps = scenario->max_steps != 0 ? scenario->max_steps : 10000;
     if (the_checker.max_steps > MAX_STEPS)
         the_checker.max_steps = MAX_STEPS;
@@ -65,10 +66,29 @@ bide_check_finding bide_check_explore(const bide_check_scenario *scenario,
     return result->finding;
 }
 
+bide_check_finding bide_check_sample(const bide_check_scenario *scenario,
+                                     const bide_check_sampling *sampling, bide_check_result *result)
+{
+    bide_check_scenario unbounded = *scenario;
+    unbounded.preemptions = 0;
+    checker_begin(&unbounded, result);
+    replay_read(NULL);
+    the_checker.samples = true;
+    crash_begin(scenario->max_seconds);
+    sample_all(sampling);
+    crash_end();
+    memory_restore();
+    the_checker.scenario = scenario;
+    return result->finding;
+}
+
 bide_check_finding bide_check_replay(const bide_check_scenario *scenario, const char *replay,
                                      bide_check_result *result)
 {
-    checker_begin(scenario, result);
+    bide_check_scenario unbounded =
+        *scenario; /* a sampled execution has any number of preemptions */
+    unbounded.preemptions = 0;
+    checker_begin(&unbounded, result);
     if (!replay_read(replay)) {
         result->finding = BIDE_CHECK_BAD_SCENARIO;
         result->message = strdup("this is not the text of an execution");
@@ -80,6 +100,7 @@ bide_check_finding bide_check_replay(const bide_check_scenario *scenario, const 
     crash_end();
     graph_free(g);
     memory_restore();
+    the_checker.scenario = scenario;
     replay_read(NULL);
     return result->finding;
 }

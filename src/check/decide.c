@@ -12,6 +12,7 @@
 #include "preemptions.h"
 #include "progress.h"
 #include "replay.h"
+#include "sample.h"
 #include "storage.h"
 
 #include "bide/platform.h"
@@ -247,11 +248,30 @@ static bool decide_by_replay(graph *g, reference self, unsigned first)
     return false;
 }
 
+/* Takes one of the possible options, and keeps none. */
+static bool decide_by_draw(graph *g, reference self, unsigned first)
+{
+    option *drawn = options + first;
+    unsigned count = options_count - first;
+    event_kind kind = (event_kind)event_at(g, self)->kind;
+    options_count = first;
+    while (count != 0) {
+        unsigned i = sample_option(kind, count);
+        option o = drawn[i];
+        memmove(drawn + i, drawn + i + 1, (--count - i) * sizeof *drawn);
+        if (decide_apply(g, self, &o))
+            return true;
+    }
+    return false;
+}
+
 /* Takes the first possible option of a new event, and keeps the options after it. */
 static bool decide_event(graph *g, reference self, unsigned first)
 {
     if (the_checker.replay != NULL)
         return decide_by_replay(g, self, first);
+    if (the_checker.samples)
+        return decide_by_draw(g, self, first);
     if (first == options_count)
         return false;
     add_decision(self, first);
@@ -294,6 +314,35 @@ static bool may_fail_spuriously(const graph *g, reference self)
     return event_at(g, self)->op.may_fail && decide_spurious_left(g, self);
 }
 
+/*
+ * True if a read-modify-write that reads the store at `position` can store its value directly after it. Where it cannot,
+ * an exploration gives the execution up, and another one shows the same.
+ */
+static bool has_place_after(const graph *g, const location *l, const operation *op,
+                            unsigned position)
+{
+    uint64_t value = value_of(g, l, l->stores[position]);
+    return !op->is_rmw || !would_succeed(op, value) || !wait_is_over(op, value) ||
+           is_place(g, l, position + 1);
+}
+
+bool decide_may_load(graph *g, unsigned thread, const operation *op, unsigned location)
+{
+    const struct location *l = &g->locations[location];
+    vector_clock view, porf;
+    clock_before(g, (reference){(uint16_t)thread, (uint16_t)g->threads[thread].count}, &view,
+                 &porf);
+    if (op->is_tried)
+        return true;
+    for (unsigned position = l->count, oldest = newest_known(g, location, &view);
+         position-- > oldest;) {
+        if (wait_is_over(op, value_of(g, l, l->stores[position])) &&
+            has_place_after(g, l, op, position))
+            return true;
+    }
+    return false;
+}
+
 bool decide_load(graph *g, unsigned thread, const operation *op, unsigned location,
                  const vector_clock *older)
 {
@@ -315,7 +364,8 @@ bool decide_load(graph *g, unsigned thread, const operation *op, unsigned locati
         if (position + 1 != l->count && !op->is_tried && !wait_is_over(op, value) &&
             the_checker.replay == NULL)
             continue;
-        add_option(OPTION_READ, store, 0, false);
+        if (!the_checker.samples || has_place_after(g, l, op, position))
+            add_option(OPTION_READ, store, 0, false);
         if (may_fail && would_succeed(op, value))
             add_option(OPTION_READ, store, 0, true);
     }
@@ -362,7 +412,7 @@ bool decide_store(graph *g, unsigned thread, const operation *op, unsigned locat
     set_store_clocks(g, self);
     unsigned first = options_count;
     add_places(g, self, OPTION_PLACE, INITIAL);
-    for (unsigned t = 0; t < THREADS; t++) {
+    for (unsigned t = 0; t < THREADS && !the_checker.samples; t++) {
         for (unsigned i = g->threads[t].count; i-- > e->porf.seen[t];) {
             const event *load = &g->threads[t].events[i];
             if (load->kind == EVENT_LOAD && load->location == location)

@@ -10,6 +10,11 @@
 
 bool decide_load(graph *g, unsigned thread, const operation *op, unsigned location,
                  const vector_clock *older);
+/*
+ * True if a load of a thread that waits may read a value that ends its wait, or if it does not wait.
+ */
+bool decide_may_load(graph *g, unsigned thread, const operation *op, unsigned location);
+
 bool decide_store(graph *g, unsigned thread, const operation *op, unsigned location, uint64_t value,
                   reference read);
 bool decide_choice(graph *g, unsigned thread, const operation *op, unsigned count);

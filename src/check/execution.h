@@ -16,6 +16,7 @@ typedef struct checker {
     unsigned max_spurious;
     graph *g;     /* the graph that is being run */
     bool stopped; /* there is a finding, or a limit is reached */
+    bool samples; /* an execution is sampled, or a sampled one is replayed: see sample.h */
 
     const struct replay *replay; /* the text that makes the decisions; NULL: the exploration does */
 } checker;

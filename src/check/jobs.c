@@ -24,10 +24,10 @@ typedef struct job {
     bool has_ended;
 } job;
 
-/* The child of a part. Its progress is not shown: several would be. */
+/* The child of a part. */
 static _Noreturn void run_job(const job *j, job_function run, void *context, unsigned part)
 {
-    progress_hide();
+    progress_as_lines();
     if (dup2(fileno(j->printed), STDOUT_FILENO) < 0)
         _exit(JOBS_LOST);
     int status = run(context, part);

@@ -19,7 +19,7 @@ static const char *output_path;
 /* Precedes the text of a case in the kept file. */
 typedef struct case_head {
     unsigned number;
-    junit_kind kind;
+    verdict verdict;
     double seconds;
     size_t length;
 } case_head;
@@ -73,12 +73,15 @@ static void print_escaped(FILE *out, const char *text)
 
 static void print_case(FILE *out, const junit_case *c)
 {
-    static const char *const elements[] = {"system-out", "skipped", "failure"};
-    const char *element = elements[c->kind];
+    const char *element = c->verdict == BAD          ? "failure"
+                          : c->verdict == UNFINISHED ? "skipped"
+                                                     : "system-out";
     fputs("<testcase name=\"", out);
     print_escaped(out, c->name);
     fprintf(out, "\" time=\"%.3f\">", c->seconds);
-    if (c->kind == JUNIT_PASSED) {
+    fprintf(out, "<properties><property name=\"verdict\" value=\"%s\"/></properties>",
+            verdict_name(c->verdict));
+    if (c->verdict < UNFINISHED) {
         fprintf(out, "<%s>", element);
         print_escaped(out, c->summary);
     } else {
@@ -97,7 +100,7 @@ void junit_add(unsigned number, const junit_case *c)
 {
     if (kept == NULL)
         return;
-    case_head head = {.number = number, .kind = c->kind, .seconds = c->seconds};
+    case_head head = {.number = number, .verdict = c->verdict, .seconds = c->seconds};
     char *text = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&text, &size);
@@ -179,16 +182,21 @@ static kept_case *sorted_cases(const char *all, size_t size, size_t *count)
 
 static void print_all(const char *suite, const kept_case *cases, size_t count)
 {
-    unsigned counts[] = {0, 0, 0};
+    unsigned counts[VERDICTS] = {0};
     double seconds = 0;
     for (size_t i = 0; i < count; i++) {
-        counts[cases[i].head.kind]++;
+        counts[cases[i].head.verdict]++;
         seconds += cases[i].head.seconds;
     }
     fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n<testsuite name=\"", output);
     print_escaped(output, suite);
     fprintf(output, "\" tests=\"%zu\" failures=\"%u\" skipped=\"%u\" time=\"%.3f\">\n", count,
-            counts[JUNIT_FAILED], counts[JUNIT_SKIPPED], seconds);
+            counts[BAD], counts[UNFINISHED], seconds);
+    fputs("<properties>", output);
+    for (unsigned v = 0; v < VERDICTS; v++)
+        fprintf(output, "<property name=\"%s\" value=\"%u\"/>", verdict_name((verdict)v),
+                counts[v]);
+    fputs("</properties>\n", output);
     for (size_t i = 0; i < count; i++)
         fwrite(cases[i].text, 1, cases[i].head.length, output);
     fputs("</testsuite>\n</testsuites>\n", output);

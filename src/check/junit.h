@@ -2,15 +2,13 @@
 #ifndef BIDE_CHECK_JUNIT_H
 #define BIDE_CHECK_JUNIT_H
 
-#include <stdbool.h>
-
-typedef enum junit_kind { JUNIT_PASSED, JUNIT_SKIPPED, JUNIT_FAILED } junit_kind;
+#include "verdict.h"
 
 /* One scenario: `summary` is a line; `details` are its trace, or NULL. */
 typedef struct junit_case {
     const char *name;
     double seconds;
-    junit_kind kind;
+    verdict verdict;
     const char *summary;
     const char *details;
 } junit_case;

@@ -22,6 +22,7 @@
 #include "posix.h"
 #include "replay.h"
 #include "rounds.h"
+#include "sample.h"
 #include "spin.h"
 #include "trace.h"
 
@@ -77,7 +78,8 @@ static event *wait_for_turn(const operation *op)
             if (t->position >= the_checker.max_steps)
                 execution_found(BIDE_CHECK_LIVELOCK, "thread %u took more than %u steps",
                                 the_execution.running, the_checker.max_steps);
-            if (replay_is_turn_of(the_execution.running))
+            if (sample_draws() ? sample_is_turn_of(the_execution.running)
+                               : replay_is_turn_of(the_execution.running))
                 return NULL;
         }
         execution_leave();
@@ -94,6 +96,8 @@ static reference step_taken(bool again)
         events_left--;
     if (!again)
         replay_step((event_kind)event_at(G, self)->kind);
+    if (sample_draws())
+        sample_step(self);
     execution_add(self);
     t->clock = event_at(G, self)->hb;
     t->at = NULL;
@@ -119,6 +123,11 @@ uint64_t machine_load(const operation *op, uintptr_t address, size_t size, hidde
     if (!may_spin)
         rounds_act(ACT_OTHER, NULL, 0, 0);
     event *e = wait_for_turn(op);
+    while (
+        op->wait != WAIT_NEVER && sample_draws() &&
+        !decide_may_load(G, the_execution.running, op, location_for(G, e, address, size, which)) &&
+        sample_waits())
+        e = wait_for_turn(op);
     watch_atomic(op, address, size, which, ACCESS_ATOMIC_READ);
     unsigned location = location_for(G, e, address, size, which);
     if (e == NULL && !decide_load(G, the_execution.running, op, location, older))
@@ -372,6 +381,7 @@ static void run_thread(unsigned number)
     bide_assert(the_execution.running == NOBODY &&
                 (t->state == WAITING_TO_START || t->state == READY));
     the_execution.running = number;
+    bool starts = t->state == WAITING_TO_START;
     execution_turn_begins();
     if (t->state == WAITING_TO_START) {
         vector_clock porf;
@@ -381,7 +391,9 @@ static void run_thread(unsigned number)
     } else {
         fiber_resume(&t->fiber);
     }
-    bool idle = !the_checker.stopped && execution_turn_was_idle();
+    /* (a sampled thread that still waits has done nothing, unless it has started) */
+    bool waits = the_checker.samples && !starts && t->state == READY;
+    bool idle = !the_checker.stopped && !waits && execution_turn_was_idle();
     the_execution.running = NOBODY;
     if (!crash_report(number, the_execution.threads[number].at) && idle)
         replay_idle_run(number);
@@ -425,6 +437,8 @@ static unsigned replayed_thread(unsigned wanted)
 /* Returns the thread that runs next; NOBODY if none can. */
 static unsigned next_thread(void)
 {
+    if (sample_draws())
+        return sample_next_thread();
     unsigned scripted = replay_next_thread();
     if (scripted != NOBODY)
         return replayed_thread(scripted);

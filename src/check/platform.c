@@ -9,6 +9,9 @@
  *    the other choice covers it. The alternative is to enlist first, and to leave the list if the
  *    word has changed; it saves the choice, but explores all orders in which threads enlist and leave
  *    without a sleep.
+ *    A sampled execution is not given up for that. There the thread enlists, reads the word, and
+ *    leaves the list if it has another value. No other thread takes a step meanwhile, so no wake is
+ *    spent on a thread that does not sleep.
  * 3. The system allows no wake between the read of the word and the sleep. Here a wake may come
  *    between them; the sleep then ends at once, as if the wake had come directly after it.
  * 4. The read of the word sees at least the stores to it that earlier wakes had seen. Sleeps and wakes
@@ -20,6 +23,7 @@
 #include "locks.h"
 #include "machine.h"
 #include "orders.h"
+#include "sample.h"
 #include "spin.h"
 
 #include <errno.h>
@@ -127,17 +131,34 @@ static bool is_unchanged(bide_atomic(uint32_t) * word, uint32_t expected)
     return (uint32_t)machine_load_part(&op, (uintptr_t)word, sizeof *word, &seen) == expected;
 }
 
+/* Enlists the running thread if the word has the expected value. */
+static bool enlist_if_unchanged(bide_atomic(uint32_t) * word, uint32_t expected)
+{
+    sleepers_enlist((uintptr_t)word, &wait_site);
+    sample_hold(true);
+    bool sleeps = is_unchanged(word, expected);
+    if (!sleeps)
+        update_sleeper((uintptr_t)word, &wait_site, false);
+    sample_hold(false);
+    return sleeps;
+}
+
 static int check_wait(bide_atomic(uint32_t) * word, uint32_t expected, uint64_t deadline)
 {
+    bool has_deadline = deadline != BIDE_FOREVER;
     if (!execution_is_running())
         return 0;
+    if (the_checker.samples)
+        return enlist_if_unchanged(word, expected)
+                   ? sleepers_wait((uintptr_t)word, &wait_site, has_deadline)
+                   : 0;
     operation op = {.site = &wait_site, .step = STEP_CHOICE};
     bool sleeps = machine_choose(&op, 2) == 0;
     if (sleeps)
         sleepers_enlist((uintptr_t)word, &wait_site);
     if (is_unchanged(word, expected) != sleeps)
         execution_halt();
-    return sleeps ? sleepers_wait((uintptr_t)word, &wait_site, deadline != BIDE_FOREVER) : 0;
+    return sleeps ? sleepers_wait((uintptr_t)word, &wait_site, has_deadline) : 0;
 }
 
 static void check_wake(bide_atomic(uint32_t) * word, uint32_t count)

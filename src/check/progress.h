@@ -2,8 +2,9 @@
  * The progress of an exploration, and its limits.
  *
  * The number of executions is not known in advance. The estimate assumes that all options of a
- * decision are equally large: each gets the same share of the decision's own share, and an execution
- * that ends adds its share to the total. So the total begins at 0, never falls, and ends at 1.
+ * decision are equally large: each gets the same share of the decision's own share, and an
+ * execution that ends adds its share to the total. So the total begins at 0, never falls, and ends
+ * at 1.
  */
 #ifndef BIDE_CHECK_PROGRESS_H
 #define BIDE_CHECK_PROGRESS_H
@@ -26,13 +27,20 @@ void progress_drop(double share);
  */
 bool progress_end(unsigned depth);
 
+/* `run` of `runs` sampled executions have ended. Returns true if the limit of time is reached. */
+bool progress_sampled(uint64_t run, uint64_t runs);
+
 /*
- * If stderr is a terminal, shows the progress of explorations there, under this name. NULL stops that
- * and clears the line.
+ * Shows the progress of explorations on stderr, under this name. NULL stops that. On a terminal it
+ * is one line, which is written again twice a second, and cleared at the end. Elsewhere it is a
+ * line after `progress_first` seconds, and after twice as many each time: a line when the whole
+ * time has doubled.
  */
 void progress_show(const char *name);
+enum { PROGRESS_FIRST = 10 };
+extern double progress_first;
 
-/* From now on, nothing is shown: this process is one of several. */
-void progress_hide(void);
+/* From now on, this process is one of several: its progress is shown as lines, on a terminal too. */
+void progress_as_lines(void);
 
 #endif

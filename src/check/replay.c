@@ -127,6 +127,8 @@ char *replay_write(void)
     unsigned count;
     const reference *order = execution_order(&count);
     writer w = {.out = open_memstream(&text, &size), .is_first = true};
+    if (the_checker.samples)
+        fputs("~ ", w.out);
     for (unsigned i = 0; i < count; i++) {
         write_idle_runs(&w, i);
         FILE *one = open_memstream(&step, &step_size);
@@ -192,6 +194,8 @@ bool replay_read(const char *text)
     the_replay.count = the_replay.next = the_replay.taken = 0;
     if (text == NULL)
         return true;
+    the_checker.samples = *text == '~';
+    text += the_checker.samples;
     for (;;) {
         while (*text == ' ')
             text++;
@@ -218,7 +222,7 @@ static const token *replay_token(void)
 bool replay_is_turn_of(unsigned thread)
 {
     const token *t = replay_token();
-    return t == NULL || t->thread == thread;
+    return t == NULL || (t->thread == thread && (t->times != 0 || !the_checker.samples));
 }
 
 unsigned replay_next_thread(void)

@@ -4,12 +4,13 @@
  *
  *     1          thread 1 takes a step
  *     1x3        thread 1 takes three steps
- *     1x0        thread 1 runs, and ends or has a finding before its next step
+ *     1x0        thread 1 runs, and ends or has a finding before its next step; or begins to wait
  *     2<1.4      thread 2 loads from the store that was thread 1's step 4 (from 0)
  *     2<-        thread 2 loads the initial value
  *     2>1.4      thread 2 stores directly after that store in the object's modification order
  *     2=1        thread 2 chooses 1
  *     2!         a compare-exchange of thread 2 fails spuriously; also 2!<1.4
+ *     ~          before all steps: the execution is a sampled one (sample.h)
  */
 #ifndef BIDE_CHECK_REPLAY_H
 #define BIDE_CHECK_REPLAY_H

@@ -197,6 +197,8 @@ static bool same_state(const arrivals *a, unsigned first, unsigned second, unsig
 
 bool rounds_arrive(const operation *op, uintptr_t address)
 {
+    if (the_checker.samples)
+        return false;
     thread_record *t = execution_running();
     arrivals *a = arrivals_of_running();
     uint16_t mark = t->position != 0 && is_at_end(t) ? running_event(t->position - 1)->round : 0;
@@ -389,8 +391,7 @@ void rounds_forget(void)
     a->count = a->states.used = 0;
 }
 
-/* True if the thread of the event changes something by it. */
-static bool is_change(const event *e)
+bool rounds_change(const event *e)
 {
     switch (e->kind) {
     case EVENT_LOAD:
@@ -408,7 +409,7 @@ void rounds_begin(unsigned thread)
     arrivals *a = &arrived[thread];
     a->count = a->states.used = a->acted = 0;
     a->acts = events->count;
-    while (a->acts != 0 && !is_change(&events->events[a->acts - 1]))
+    while (a->acts != 0 && !rounds_change(&events->events[a->acts - 1]))
         a->acts--;
 }
 

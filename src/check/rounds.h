@@ -41,6 +41,9 @@ void rounds_act(act_kind kind, const void *where, uintptr_t address, uint64_t va
 /* Forgets the states of the running thread: its next round is the first. */
 void rounds_forget(void);
 
+/* True if the thread of the event changes something by it. */
+bool rounds_change(const event *e);
+
 /* Steps of a thread that rehearses. The first returns the step whose value is read. */
 const event *rounds_load(const operation *op, uintptr_t address, hidden which, reference *self);
 void rounds_store(void); /* that changes nothing */

@@ -6,6 +6,7 @@
 #include "spin.h"
 
 #include "rounds.h"
+#include "sample.h"
 #include "storage.h"
 
 enum { MAX_ROUNDS_IN_PERIOD = 8, MAX_TRIAL_ROUNDS = 100000 };
@@ -147,7 +148,10 @@ void spin_relax(void)
                 "thread %u spins until a time that never comes: the code after that is not "
                 "checked",
                 the_execution.running);
-        spin_found(t, from);
+        if (the_checker.samples)
+            sample_spins();
+        else
+            spin_found(t, from);
     }
     t->looks_at_time = false;
 }

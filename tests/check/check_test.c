@@ -1117,7 +1117,8 @@ static void tap_has_a_line_for_each(void **unused)
     assert_string_equal(said, "ok 1 - store_buffering: nothing: 4 executions, complete\n"
                               "ok 2 - # SKIP endless: not finished: 5 explored\n"
                               "ok 3 - fails_as_expected: failed assertion: 0 executions\n"
-                              "1..3\n");
+                              "1..3\n"
+                              "# scenarios: 2 complete, 1 unfinished\n");
     assert_int_equal(RUN(&bad_suite, "--tap"), 1);
     assert_said("not ok 2 - fails: failed assertion (not nothing): ");
 }
@@ -1154,7 +1155,8 @@ static void several_processes_say_the_same_in_the_same_order(void **unused)
     assert_int_equal(RUN(&lost, "--tap", "--jobs", "2"), 1);
     assert_said("bide_check: a process was ended by signal 9");
     assert_said("not ok 1 - killed: its process was lost\n"
-                "ok 2 - store_buffering: nothing: 4 executions, complete\n1..2\n");
+                "ok 2 - store_buffering: nothing: 4 executions, complete\n1..2\n"
+                "# scenarios: 1 complete, 1 wrong\n");
 }
 
 /* Runs it with a terminal as stderr, and keeps the output there. */
@@ -1385,11 +1387,19 @@ static void junit_has_a_case_for_each(void **unused)
         static const char begins[] =
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n"
             "<testsuite name=\"program\" tests=\"4\" failures=\"1\" skipped=\"1\" >\n"
-            "<testcase name=\"store_buffering\" ><system-out>nothing: 4 executions, "
+            "<properties><property name=\"complete\" value=\"1\"/>"
+            "<property name=\"bounded\" value=\"1\"/><property name=\"sampled\" value=\"0\"/>"
+            "<property name=\"unfinished\" value=\"1\"/><property name=\"wrong\" value=\"1\"/>"
+            "</properties>\n"
+            "<testcase name=\"store_buffering\" ><properties><property name=\"verdict\" "
+            "value=\"complete\"/></properties><system-out>nothing: 4 executions, "
             "complete</system-out></testcase>\n"
-            "<testcase name=\"endless\" ><skipped message=\"not finished: 50 explored\"></skipped>"
+            "<testcase name=\"endless\" ><properties><property name=\"verdict\" "
+            "value=\"unfinished\"/></properties><skipped message=\"not finished: 50 "
+            "explored\"></skipped>"
             "</testcase>\n"
-            "<testcase name=\"marks\" ><failure message=\"failed assertion (not nothing): 0 "
+            "<testcase name=\"marks\" ><properties><property name=\"verdict\" "
+            "value=\"wrong\"/></properties><failure message=\"failed assertion (not nothing): 0 "
             "executions\">\n    assertion failed: &quot;&lt;&amp;";
         assert_memory_equal(text, begins, sizeof begins - 1);
         assert_non_null(strstr(text, "   1  thread 1  load "));
@@ -1409,6 +1419,147 @@ static void junit_has_a_case_for_each(void **unused)
     assert_int_equal(RUN(&suite, "--junit", path, "--weaken"), 2);
 }
 
+static void what_must_be_finished_is_wrong_if_it_is_not(void **unused)
+{
+    (void)unused;
+    bide_check_scenario max = endless;
+    max.max_executions = 10;
+    max.must_finish = true;
+    const bide_check_suite declared = {
+        .scenarios = (const bide_check_scenario *const[]){&store_buffering, &max, NULL}};
+    assert_int_equal(run(&declared, (const char *const[]){NULL}), 1);
+    assert_said("not finished (it must be): 10 explored");
+    assert_said("scenarios: 1 complete, 1 wrong\n");
+    assert_int_equal(RUN(&declared, "--tap"), 1);
+    assert_said("not ok 2 - endless: not finished (it must be): 10 explored\n");
+
+    /* Those that a file names need not be. */
+    const bide_check_suite suite = {
+        .scenarios = (const bide_check_scenario *const[]){&store_buffering, &endless, NULL}};
+    const char *path = made_file();
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs("# endless is in this line\nendles\nendless_\n", file);
+    fclose(file);
+    assert_int_equal(RUN(&suite, "--tap", "--executions", "10", "--unfinished", path), 1);
+    assert_said("not ok 2 - endless: not finished (it must be): 10 explored\n");
+    file = fopen(path, "a");
+    assert_non_null(file);
+    fputs("endless", file);
+    fclose(file);
+    assert_int_equal(RUN(&suite, "--tap", "--executions", "10", "--unfinished", path), 0);
+    assert_said("ok 2 - # SKIP endless: not finished: 10 explored\n");
+    assert_said("# scenarios: 1 complete, 1 unfinished\n");
+    assert_int_equal(RUN(&suite, "--executions", "10", "--unfinished", path), 3);
+    assert_int_equal(RUN(&suite, "--executions", "10", "--unfinished", "/dev/null"), 1);
+    max.must_finish = false;
+    assert_int_equal(RUN(&declared, "--unfinished", "/dev/null"), 3);
+    assert_int_equal(RUN(&suite, "--unfinished", "/nowhere/file"), 2);
+    assert_said("bide_check: /nowhere/file: No such file or directory");
+    assert_int_equal(RUN(&suite, "--unfinished"), 2);
+    remove(path);
+}
+
+static void the_status_is_5_if_executions_were_drawn(void **unused)
+{
+    (void)unused;
+    const bide_check_suite suite = {
+        .scenarios = (const bide_check_scenario *const[]){&store_buffering, &takes_turns, NULL}};
+    assert_int_equal(RUN(&suite, "--random", "50", "--seed", "9", "store_buffering"), 5);
+    assert_said("nothing: 50 executions, sampled, seed 9, ");
+    assert_null(strstr(said, "complete"));
+    assert_int_equal(RUN(&suite, "--random", "50", "--tap", "store_buffering"), 0);
+    assert_said("# scenarios: 1 sampled\n");
+    assert_int_equal(RUN(&suite, "--pct", "2", "--seed", "0", "store_buffering"), 5);
+    assert_said("nothing: 1001 executions, sampled, seed 0, ");
+    assert_int_equal(RUN(&suite, "--random", "100000", "--time", "0.01", "--seed", "0", "--verbose",
+                         "store_buffering"),
+                     3);
+    assert_said(" sampled, ");
+
+    /* A finding is told with the seed that finds it at once. */
+    static const char *const seeds[] = {"1", "18446744073709551615"};
+    for (size_t i = 0; i < sizeof seeds / sizeof *seeds; i++) {
+        assert_int_equal(RUN(&suite, "--random", "100000", "--seed", seeds[i], "takes_turns"), 1);
+        assert_said("failed assertion (not nothing): ");
+        assert_said("to replay it: --replay '~ ");
+        const char *again = strstr(said, "    or: --random 1 --seed ");
+        assert_non_null(again);
+        char seed[24] = "";
+        assert_int_equal(sscanf(again, "    or: --random 1 --seed %23s takes_turns", seed), 1);
+        char *before = strdup(strchr(said, '\n'));
+        assert_int_equal(RUN(&suite, "--random", "1", "--seed", seed, "takes_turns"), 1);
+        assert_said("failed assertion (not nothing): 0 executions, sampled, seed ");
+        assert_string_equal(strchr(said, '\n'), before);
+        free(before);
+    }
+    assert_int_equal(RUN(&suite, "--pct", "5", "--random", "100000", "--seed", "1", "takes_turns"),
+                     1);
+    assert_said("    or: --random 1 --pct 5 --seed ");
+    assert_int_equal(RUN(&good_suite, "--random", "3"), 5);
+    assert_said("scenarios: 1 complete, 1 sampled\n");
+    /* What is expected and not drawn is wrong. */
+    bide_check_scenario not_drawn = store_buffering;
+    not_drawn.expected = BIDE_CHECK_RACE;
+    const bide_check_suite never = {.scenarios =
+                                        (const bide_check_scenario *const[]){&not_drawn, NULL}};
+    assert_int_equal(RUN(&never, "--random", "3"), 1);
+    assert_said("nothing (not race): 3 executions, sampled, seed ");
+
+    static const char *const wrong[][5] = {
+        {"--random", "0"},
+        {"--random"},
+        {"--random", "x"},
+        {"--pct", "0"},
+        {"--pct", "100"},
+        {"--seed", "1"},
+        {"--random", "1", "--seed", "-1"},
+        {"--random", "1", "--seed", "18446744073709551616"},
+        {"--random", "1", "--weaken"},
+        {"--random", "1", "--preemptions", "1"},
+        {"--random", "1", "--executions", "1"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_int_equal(run(&suite, wrong[i]), 2);
+    assert_int_equal(RUN(&suite, "--random", "1", "--replay", "1", "takes_turns"), 2);
+}
+
+/* Without a terminal, in this process and in several. */
+static void how_far_it_has_come_is_printed_now_and_then(void **unused)
+{
+    (void)unused;
+    bide_check_scenario other = endless;
+    other.name = "another";
+    const bide_check_suite suite = {
+        .scenarios = (const bide_check_scenario *const[]){&endless, &other, NULL}};
+    static const char *const jobs[] = {"1", "2"};
+    for (size_t i = 0; i < sizeof jobs / sizeof *jobs; i++) {
+        assert_int_equal(RUN(&suite, "--time", "0.3", "--progress", "0.001", "--jobs", jobs[i]), 3);
+        unsigned lines[2] = {0, 0};
+        for (const char *line = said, *end; (end = strchr(line, '\n')) != NULL; line = end + 1) {
+            bool is_other = strncmp(line, "another: ", 9) == 0;
+            if (!is_other && strncmp(line, "endless: ", 9) != 0)
+                continue;
+            lines[is_other]++;
+            const char *rate = strstr(line, " executions, "), *left = strstr(line, " left\n");
+            const char *part = strstr(line, " % done, ");
+            assert_true(rate != NULL && part != NULL && left != NULL);
+            assert_true(rate < part && part < left && left < end);
+        }
+        /* Each comes after at least twice the time of the one before. */
+        for (size_t j = 0; j < 2; j++)
+            assert_in_range(lines[j], 1, 30);
+        assert_null(strchr(said, '\r'));
+    }
+    assert_int_equal(RUN(&suite, "--random", "1000000", "--time", "0.3", "--progress", "0.001"), 3);
+    assert_said("endless: ");
+    assert_said(" left\n");
+    assert_int_equal(RUN(&suite, "--executions", "100"), 3);
+    assert_null(strstr(said, " done"));
+    assert_int_equal(RUN(&suite, "--progress", "0"), 2);
+    assert_int_equal(RUN(&suite, "--progress"), 2);
+}
+
 /* A process may be lost after it has added its scenario. */
 static void junit_has_one_case_for_a_process_that_is_lost_late(void **unused)
 {
@@ -1416,7 +1567,7 @@ static void junit_has_one_case_for_a_process_that_is_lost_late(void **unused)
     const char *path = made_file();
     const junit_case second = {.name = "second", .seconds = 2, .summary = "nothing"};
     const junit_case late = {.name = "late", .seconds = 1, .summary = "nothing"};
-    const junit_case lost = {.name = "late", .kind = JUNIT_FAILED, .summary = "lost"};
+    const junit_case lost = {.name = "late", .verdict = BAD, .summary = "lost"};
     assert_true(junit_open(path));
     junit_add(2, &second);
     junit_add(1, &late);
@@ -1427,9 +1578,15 @@ static void junit_has_one_case_for_a_process_that_is_lost_late(void **unused)
         read_file(path),
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n"
         "<testsuite name=\"program\" tests=\"3\" failures=\"1\" skipped=\"0\" time=\"4.000\">\n"
-        "<testcase name=\"late\" time=\"0.000\"><failure message=\"lost\"></failure></testcase>\n"
-        "<testcase name=\"second\" time=\"2.000\"><system-out>nothing</system-out></testcase>\n"
-        "<testcase name=\"second\" time=\"2.000\"><system-out>nothing</system-out></testcase>\n"
+        "<properties><property name=\"complete\" value=\"2\"/><property name=\"bounded\" "
+        "value=\"0\"/><property name=\"sampled\" value=\"0\"/><property name=\"unfinished\" "
+        "value=\"0\"/><property name=\"wrong\" value=\"1\"/></properties>\n"
+        "<testcase name=\"late\" time=\"0.000\"><properties><property name=\"verdict\" "
+        "value=\"wrong\"/></properties><failure message=\"lost\"></failure></testcase>\n"
+        "<testcase name=\"second\" time=\"2.000\"><properties><property name=\"verdict\" "
+        "value=\"complete\"/></properties><system-out>nothing</system-out></testcase>\n"
+        "<testcase name=\"second\" time=\"2.000\"><properties><property name=\"verdict\" "
+        "value=\"complete\"/></properties><system-out>nothing</system-out></testcase>\n"
         "</testsuite>\n</testsuites>\n");
     remove(path);
 }
@@ -1617,6 +1774,9 @@ int main(void)
         cmocka_unit_test(rounds_of_a_loop_are_folded_in_a_trace),
         cmocka_unit_test(a_graph_has_the_steps_and_their_orders),
         cmocka_unit_test(junit_has_a_case_for_each),
+        cmocka_unit_test(what_must_be_finished_is_wrong_if_it_is_not),
+        cmocka_unit_test(the_status_is_5_if_executions_were_drawn),
+        cmocka_unit_test(how_far_it_has_come_is_printed_now_and_then),
         cmocka_unit_test(junit_has_one_case_for_a_process_that_is_lost_late),
         cmocka_unit_test(replay_runs_one),
     };

@@ -402,13 +402,7 @@ static void finish(void *state)
     bide_check_note("%s", text);
 }
 
-bool litmus_explore(const litmus_program *program, litmus_outcomes *outcomes)
-{
-    return litmus_explore_sprinkled(program, NULL, outcomes);
-}
-
-bool litmus_explore_sprinkled(const litmus_program *program, const litmus_sprinkled *sprinkled,
-                              litmus_outcomes *outcomes)
+static bide_check_scenario scenario_of(const litmus_program *program)
 {
     bide_check_scenario scenario = {
         .name = "litmus",
@@ -421,16 +415,46 @@ bool litmus_explore_sprinkled(const litmus_program *program, const litmus_sprink
     };
     for (uint32_t t = 0; t < program->threads; t++)
         scenario.threads[t] = run_thread;
+    return scenario;
+}
+
+/* Moves the outcomes; returns false, and prints a line, if there is a finding. */
+static bool collect(bide_check_result *result, litmus_outcomes *outcomes)
+{
+    bool nothing_found = result->finding == BIDE_CHECK_NOTHING;
+    memset(outcomes, 0, sizeof *outcomes);
+    for (size_t i = 0; i < result->outcomes_count; i++)
+        litmus_add_outcome(outcomes, result->outcomes[i]);
+    outcomes->executions = result->executions;
+    if (!nothing_found)
+        printf("# the checker finds: %s\n", result->message);
+    bide_check_result_free(result);
+    return nothing_found;
+}
+
+bool litmus_explore(const litmus_program *program, litmus_outcomes *outcomes)
+{
+    return litmus_explore_sprinkled(program, NULL, outcomes);
+}
+
+bool litmus_explore_sprinkled(const litmus_program *program, const litmus_sprinkled *sprinkled,
+                              litmus_outcomes *outcomes)
+{
+    bide_check_scenario scenario = scenario_of(program);
+    bide_check_result result;
     running = program;
     running_sprinkled = sprinkled;
+    bide_check_explore(&scenario, &result);
+    return collect(&result, outcomes);
+}
+
+bool litmus_sample(const litmus_program *program, const bide_check_sampling *sampling,
+                   litmus_outcomes *outcomes)
+{
+    bide_check_scenario scenario = scenario_of(program);
     bide_check_result result;
-    bide_check_finding finding = bide_check_explore(&scenario, &result);
-    memset(outcomes, 0, sizeof *outcomes);
-    for (size_t i = 0; i < result.outcomes_count; i++)
-        litmus_add_outcome(outcomes, result.outcomes[i]);
-    outcomes->executions = result.executions;
-    if (finding != BIDE_CHECK_NOTHING)
-        printf("# the checker finds: %s\n", result.message);
-    bide_check_result_free(&result);
-    return finding == BIDE_CHECK_NOTHING;
+    running = program;
+    running_sprinkled = NULL;
+    bide_check_sample(&scenario, sampling, &result);
+    return collect(&result, outcomes);
 }

@@ -110,6 +110,10 @@ void litmus_print_difference(const char *name_a, const litmus_outcomes *a, const
  */
 bool litmus_explore(const litmus_program *program, litmus_outcomes *outcomes);
 
+/* Draws executions of the program. Returns false, and prints a line, if there is a finding. */
+bool litmus_sample(const litmus_program *program, const bide_check_sampling *sampling,
+                   litmus_outcomes *outcomes);
+
 /* Operations that order nothing, and may be inserted between a program's operations. */
 typedef enum litmus_sprinkle {
     LITMUS_NO_SPRINKLE,

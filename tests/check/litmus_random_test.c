@@ -261,6 +261,27 @@ static void agree_sprinkled(const litmus_program *program, const litmus_outcomes
     litmus_free_outcomes(&with);
 }
 
+/* What is drawn is among the outcomes. */
+static void agree_sampled(const litmus_program *program, const litmus_outcomes *all,
+                          uint64_t *random)
+{
+    bide_check_sampling sampling = {.runs = 10, .seed = testing_random(random)};
+    for (; sampling.depth < 4; sampling.depth++) {
+        litmus_outcomes drawn;
+        bool is_among = litmus_sample(program, &sampling, &drawn);
+        for (size_t i = 0; i < drawn.count; i++)
+            is_among = is_among && litmus_has_outcome(all, drawn.texts[i]);
+        if (!is_among) {
+            char text[512];
+            litmus_print(program, text, sizeof text);
+            printf("# %s, seed %" PRIu64 ", depth %u\n", text, sampling.seed, sampling.depth);
+            litmus_print_difference("sampled", &drawn, "oracle", all);
+            fail();
+        }
+        litmus_free_outcomes(&drawn);
+    }
+}
+
 static void agree(const litmus_program *program, uint64_t *random)
 {
     litmus_outcomes checked, by_axioms;
@@ -277,6 +298,7 @@ static void agree(const litmus_program *program, uint64_t *random)
         fail();
     }
     agree_sprinkled(program, &by_axioms, random);
+    agree_sampled(program, &by_axioms, random);
     litmus_free_outcomes(&checked);
     litmus_free_outcomes(&by_axioms);
 }

@@ -46,6 +46,7 @@
  *
  *     engine   levels                 window                      name         reads in place
  *     ring     sent                   2 to 2^24, a power of two   63 bytes     yes
+ *     shm      sent, stored           2 to 2^24, a power of two   ///NAME      yes
  *     file     sent, stored, synced   1 to 2^24                   ///path      no
  *
  * "ring:NAME" is a ring in this process's memory. All handles that are open with the same name
@@ -55,6 +56,21 @@
  * bide_log_remove_group, whether or not it has consumers. Without groups nothing is waited for. A
  * publish that fails has published nothing. `window` and `size` are the ring's; they must agree
  * in all handles that name them.
+ *
+ * "shm:///NAME" is a ring in memory that processes of one machine share: the object NAME of
+ * shm_open(3), of 1 to 128 bytes, without "/" and not beginning with ".". It is made if it is not
+ * there, for this user alone. An object that is something else, another user's or a symbolic link is
+ * refused and not changed. The object stays, with its messages and named groups, until it is removed
+ * (shm_unlink(3)) or the machine stops. Windows, groups and waits are as those of a ring, for all
+ * processes. 32 processes and 16 groups at most have it at a time. If a process is killed, the others
+ * notice: its claims are released, what its consumers had is delivered again, and a publish that it
+ * had begun has published all of its messages or none. The processes trust each other: one that
+ * writes to the memory otherwise can stop or crash the others. Messages that are read are in memory
+ * that the consumer cannot write. A process that is stopped within an operation stops the others
+ * meanwhile. Two threads of the library wait for other processes, while a log is open. Coroutines of a
+ * test loop may use a log that no other process has open. A child of fork leaves handles alone. The
+ * processes are in one namespace of process identifiers. Linux has this engine (pidfd_open(2): Linux
+ * 5.3); elsewhere it is -EPROTONOSUPPORT.
  *
  * "file:///path" is a directory, which is made if it is not there, and is otherwise empty or such a
  * log. One process at a time has it open, by any number of handles; others get -EBUSY. Publishes
@@ -82,7 +98,8 @@
  * Roles: any thread may publish, claim, close, acknowledge and reject. One coroutine at a time
  * reads by a consumer. Handles and consumers are created and destroyed by one thread at a time.
  *
- * Why it is correct: src/log/state.h, src/log/ring.c, src/log/file.c and src/log/group.h.
+ * Why it is correct: src/log/state.h, src/log/ring.c, src/log/shm.h, src/log/bell.h, src/log/file.c
+ * and src/log/group.h.
  */
 #ifndef BIDE_MESSAGE_LOG_H
 #define BIDE_MESSAGE_LOG_H
@@ -179,6 +196,7 @@ typedef struct bide_log_consumer_options {
 typedef struct bide_log_consumer {
     bide_log *log;
     struct bide_log_group_ *group; /* NULL: not subscribed */
+    uint64_t owner;                /* the library's number of it */
 } bide_log_consumer;
 
 /* The wait for a batch of an engine that writes them. Its members are the library's. */
@@ -234,12 +252,13 @@ BIDE_AWAIT_VALUE(bide_log_operation, long, count);
  * Opens the log that `url` names, and stores the handle in *log; NULL if it fails, and then
  * operation->problem says why. `url` must stay until the operation has ended.
  * Threads: any. Errors: -EINVAL (the URL), -EPROTONOSUPPORT (no such engine), -ENOTSUP (the engine
- * does not give that level), -EEXIST (it is open with other options; or, for file, a directory of
- * something else), -EBUSY (another process has it open), -EBADMSG (a file of it is not the log's, or
- * is damaged: nothing is cut), -ENOMEM, for file also those of the system's calls, -ECANCELED,
+ * does not give that level), -EEXIST (it has other options; or, for file and shm, it is something
+ * else), -EPERM (shm: another user's, or others may open it), -EBUSY (file: another process has it
+ * open), -EUSERS (shm: 32 processes have it open), -EBADMSG (a file of it is not the log's, or is
+ * damaged: nothing is cut), -ENOMEM, for file and shm also those of the system's calls, -ECANCELED,
  * -ETIMEDOUT. Suspends: never for ring, otherwise as the engine does. Cancel-safe: yes, nothing is
- * open. Progress: blocks while another handle of the same name opens or closes; for file, on a
- * thread for blocking calls, while any log of the engine opens or closes, with all its calls on
+ * open. Progress: blocks while another handle of the same name opens or closes; for file and shm, on
+ * a thread for blocking calls, while any log of the engine opens or closes, with all its calls on
  * files. So does fork(2), on its thread.
  */
 BIDE_MUST_AWAIT
@@ -249,7 +268,8 @@ bide_awaiter *bide_log_open(bide_log_operation *operation, bide_log **log, const
  * Closes the handle: publishes and claims, now and later, end with -EPIPE. Claims that are held
  * may still be published. Reads by consumers of the handle return the messages that are left, also
  * what a cancelled publish has left to be written, and then -EPIPE. More than once is once.
- * Threads: any. Suspends: never. Progress: lock-free, linear in the waiters.
+ * Threads: any. Suspends: never. Progress: lock-free, linear in the waiters; for shm as
+ * bide_log_publish.
  */
 void bide_log_close(bide_log *log);
 
@@ -259,8 +279,8 @@ void bide_log_close(bide_log *log);
  * bide_log_close(), bide_log_unsubscribe() and bide_log_claim_release() with it has returned: that
  * a reader saw the end does not mean that the closing call has. NULL does nothing.
  * Threads: one at a time. Progress: blocks while another handle of the same name opens or closes.
- * The engine `file` has one lock for all its logs: there it blocks while any of them opens or closes,
- * with all the calls on files. The last handle of a log also stores what is left and closes the
+ * The engines `file` and `shm` have one lock for all their logs: there it blocks while any of them opens
+ * or closes, with all the calls on files. The last handle of a log also stores what is left and closes the
  * log's files. fork(2) waits for that lock too.
  */
 void bide_log_destroy(bide_log *log);
@@ -299,8 +319,8 @@ int bide_log_lag(bide_log *log, const char *group, uint64_t *count);
  * (key, headers and data are more than the handle's size), -EPIPE (closed), -ECANCELED,
  * -ETIMEDOUT; for file -ENOMEM, -EAGAIN (no threads) and those of the system's calls, such as
  * -ENOSPC. Suspends: if there is no room, and as the engine does. Cancel-safe: no, messages may
- * have been published if operation->uncertain is true; yes for ring. Progress: lock-free for ring,
- * except for other threads' short accesses.
+ * have been published if operation->uncertain is true; yes for ring and shm. Progress: lock-free for
+ * ring, except for other threads' short accesses; for shm also for those of other processes.
  */
 BIDE_MUST_AWAIT
 bide_awaiter *bide_log_publish(bide_log_operation *operation, bide_log *log,
@@ -323,7 +343,7 @@ bide_awaiter *bide_log_reserve(bide_log_operation *operation, bide_log *log, uin
  * written with those of others: they keep their room until they are written.
  * Threads: the claim's holder's. Errors: -EINVAL (no message, more than the claim, or a header's
  * name), -EMSGSIZE and the system's (as bide_log_publish), -ECANCELED, -ETIMEDOUT. Suspends: never
- * for ring, otherwise as the engine does. Cancel-safe: as bide_log_publish. Progress: as
+ * for ring and shm, otherwise as the engine does. Cancel-safe: as bide_log_publish. Progress: as
  * bide_log_publish.
  */
 BIDE_MUST_AWAIT
@@ -343,9 +363,9 @@ void bide_log_claim_release(bide_log_claim *claim);
  * where it is; options->from is for a new one. A place that is no longer kept is the oldest that
  * is. NULL for the options is a group of its own, from the beginning. The options are copied; the
  * group's name must stay until it has ended.
- * Threads: any. Errors: -EINVAL (the group's name, or `from`), -ENOMEM, -EPIPE (closed),
- * -ECANCELED, -ETIMEDOUT; for file also those of the system's calls. Suspends: never for ring,
- * otherwise as the engine does. Cancel-safe: yes, it is not subscribed. Progress: blocks while
+ * Threads: any. Errors: -EINVAL (the group's name, or `from`), -ENOMEM, -EPIPE (closed), -ENOSPC
+ * (shm: 16 groups, or no memory), -ECANCELED, -ETIMEDOUT; for file also those of the system's calls.
+ * Suspends: never for ring and shm, otherwise as the engine does. Cancel-safe: yes, it is not subscribed. Progress: blocks while
  * another thread accesses the log's groups.
  */
 BIDE_MUST_AWAIT
@@ -380,8 +400,8 @@ bide_awaiter *bide_log_read(bide_log_operation *operation, bide_log_consumer *co
  * Threads: any. Errors: -ESTALE (one was not with the consumer: it was acknowledged, rejected or
  * given back), -EINVAL (not subscribed), -ECANCELED, -ETIMEDOUT; for file those of the system's
  * calls: then the group is done with them, and may have them again after a restart. Suspends:
- * never for ring, otherwise as the engine does. Cancel-safe: no, messages may have been
- * acknowledged; yes for ring. Progress: as bide_log_publish.
+ * never for ring and shm, otherwise as the engine does. Cancel-safe: no, messages may have been
+ * acknowledged; yes for ring and shm. Progress: as bide_log_publish.
  */
 BIDE_MUST_AWAIT
 bide_awaiter *bide_log_acknowledge(bide_log_operation *operation, bide_log_consumer *consumer,

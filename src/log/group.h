@@ -22,12 +22,12 @@
 
 enum log_entry_state { LOG_ENTRY_WITH, LOG_ENTRY_REJECTED, LOG_ENTRY_DONE };
 
+/* An entry is changed in place: `state` last, so that a process that is killed leaves it whole. */
 struct log_entry {
-    const bide_log_consumer *owner;
-    void *memory; /* WITH: what `owner` reads, freed with its delivery; or NULL */
+    uint64_t owner; /* a consumer's */
     uint64_t due;
     uint32_t deliveries;
-    enum log_entry_state state;
+    bide_atomic(uint32_t) state; /* an enum log_entry_state */
 };
 
 struct bide_log_group_ {
@@ -39,8 +39,9 @@ struct bide_log_group_ {
     uint32_t rejected; /* entries that are REJECTED */
     uint32_t mask;     /* of the entries, whose count is a power of two */
     uint32_t window;
-    bool is_changed; /* since it was last stored */
-    struct log_entry entries[];
+    bool is_changed;           /* since it was last stored */
+    struct log_entry *entries; /* behind the group, or in memory that processes share */
+    void **memory; /* for each entry that is WITH a consumer what that reads, or NULL; or NULL */
 };
 
 /*
@@ -56,31 +57,29 @@ void bide_log_group_destroy_(struct bide_log_group_ *group);
  * deliveries go to `messages`, rejected ones first. Returns how many; *due is when
  * the next rejected message is due, or BIDE_FOREVER.
  */
-uint32_t bide_log_group_take_(struct bide_log_group_ *group, const bide_log_consumer *owner,
-                              uint64_t tail, uint64_t now, bide_log_message *messages, uint32_t max,
+uint32_t bide_log_group_take_(struct bide_log_group_ *group, uint64_t owner, uint64_t tail,
+                              uint64_t now, bide_log_message *messages, uint32_t max,
                               uint64_t *due);
 
 /* True: it was with `owner`, and is done. */
-bool bide_log_group_acknowledge_(struct bide_log_group_ *group, const bide_log_consumer *owner,
-                                 uint64_t number);
+bool bide_log_group_acknowledge_(struct bide_log_group_ *group, uint64_t owner, uint64_t number);
 
 /* Acknowledges what is with `owner`, up to that number; returns how many. */
-uint32_t bide_log_group_acknowledge_up_to_(struct bide_log_group_ *group,
-                                           const bide_log_consumer *owner, uint64_t number);
+uint32_t bide_log_group_acknowledge_up_to_(struct bide_log_group_ *group, uint64_t owner,
+                                           uint64_t number);
 
 /* True: it was with `owner`, and is REJECTED until `due`. */
-bool bide_log_group_reject_(struct bide_log_group_ *group, const bide_log_consumer *owner,
-                            uint64_t number, uint64_t due);
+bool bide_log_group_reject_(struct bide_log_group_ *group, uint64_t owner, uint64_t number,
+                            uint64_t due);
 
 /*
  * Withdraws a delivery that the consumer never saw: it does not count in `deliveries`.
  */
-void bide_log_group_release_(struct bide_log_group_ *group, const bide_log_consumer *owner,
-                             uint64_t number);
+void bide_log_group_release_(struct bide_log_group_ *group, uint64_t owner, uint64_t number);
 
 /* Gives the delivery its memory. False: it is not with `owner` any more. */
-bool bide_log_group_keep_(struct bide_log_group_ *group, const bide_log_consumer *owner,
-                          uint64_t number, void *memory);
+bool bide_log_group_keep_(struct bide_log_group_ *group, uint64_t owner, uint64_t number,
+                          void *memory);
 
 /* Messages before `oldest` are no longer kept. Each of them that no consumer has is done. */
 void bide_log_group_skip_(struct bide_log_group_ *group, uint64_t oldest);
@@ -92,7 +91,16 @@ void bide_log_group_restore_(struct bide_log_group_ *group, uint32_t rejected, u
 /* Forgets what is after `tail`, of a group without consumers. True: there was something. */
 bool bide_log_group_cut_(struct bide_log_group_ *group, uint64_t tail);
 
+/*
+ * Rejects, until now, everything that is with an owner of which the bits of `mask` are those of
+ * `owner`.
+ */
+void bide_log_group_withdraw_(struct bide_log_group_ *group, uint64_t mask, uint64_t owner);
+
+/* Counts anew what follows from the entries, after a process was killed while it changed them. */
+void bide_log_group_recount_(struct bide_log_group_ *group);
+
 /* Rejects everything that is with `owner`, until now. */
-void bide_log_group_leave_(struct bide_log_group_ *group, const bide_log_consumer *owner);
+void bide_log_group_leave_(struct bide_log_group_ *group, uint64_t owner);
 
 #endif

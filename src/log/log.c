@@ -15,6 +15,7 @@
 
 void bide_log_state_init_(struct log_state *state, uint32_t window, bool groups_hold)
 {
+    state->sharing = NULL;
     bide_atomic_init(&state->lock, LOCK_FREE);
     state->window = window;
     state->groups_hold = groups_hold;
@@ -23,6 +24,7 @@ void bide_log_state_init_(struct log_state *state, uint32_t window, bool groups_
     state->tail = 0;
     state->oldest = 1;
     state->last_time = 0;
+    state->owners = 0;
     state->groups = NULL;
     state->pending = NULL;
     state->is_flushing = false;
@@ -47,12 +49,36 @@ void bide_log_state_destroy_(struct log_state *state)
 
 static void log_lock(struct log_state *state)
 {
-    lock_take(&state->lock);
+    if (state->sharing != NULL)
+        state->sharing->lock(state);
+    else
+        lock_take(&state->lock);
 }
 
 static void log_unlock(struct log_state *state)
 {
-    lock_free(&state->lock);
+    if (state->sharing != NULL)
+        state->sharing->unlock(state);
+    else
+        lock_free(&state->lock);
+}
+
+/* Under the lock: an operation waits for one of these. Its own wait has begun: 2. */
+static void log_awaits(struct log_state *state, unsigned kinds)
+{
+    if (state->sharing != NULL)
+        state->sharing->await(state, kinds);
+}
+
+/* After a change, and after the lock: wakes those that wait for one of these. */
+static void log_notify(struct log_state *state, unsigned kinds)
+{
+    if ((kinds & LOG_ROOM) != 0)
+        bide_notify_all(&state->room);
+    if ((kinds & LOG_NEWS) != 0)
+        bide_notify_all(&state->news);
+    if (state->sharing != NULL)
+        state->sharing->notify(state, kinds);
 }
 
 /* The link to the group of that name; a link to NULL: there is none. */
@@ -62,6 +88,18 @@ static struct bide_log_group_ **log_state_find(struct log_state *state, const ch
     while (*at != NULL && strcmp((*at)->name, name) != 0)
         at = &(*at)->following;
     return at;
+}
+
+/* Removes the group from the list; the group if it is to be freed, after the lock. */
+static struct bide_log_group_ *log_state_remove(struct log_state *state,
+                                                struct bide_log_group_ **at)
+{
+    struct bide_log_group_ *group = *at;
+    *at = group->following;
+    if (state->sharing == NULL)
+        return group;
+    state->sharing->remove_group(state, group);
+    return NULL;
 }
 
 /* The messages in front of which nothing has to be kept: 4. */
@@ -82,7 +120,8 @@ static uint64_t log_state_oldest(const struct log_state *state)
     if (!state->groups_hold)
         return state->oldest;
     uint64_t end = state->tail + state->claimed;
-    return end > state->window ? end - state->window + 1 : 1;
+    uint64_t first = end > state->window ? end - state->window + 1 : 1;
+    return first > state->oldest ? first : state->oldest;
 }
 
 static bool log_state_has_room(const struct log_state *state, uint32_t count)
@@ -130,7 +169,7 @@ static int log_open_url(bide_log_operation *self)
     int status = log_open_begin(self, &url);
     if (status < 0)
         return status;
-    if (self->log->engine->commit == NULL)
+    if (self->log->engine->commit == NULL && !self->log->engine->open_blocks)
         return self->log->engine->open(self->log, url.name, self->problem);
     status = bide_log_threads_(&self->threads);
     if (status < 0)
@@ -199,8 +238,7 @@ void bide_log_close(bide_log *log)
     if (was_closed)
         return;
     bide_mutex_close(&log->turn); /* 3 */
-    bide_notify_all(&log->state->room);
-    bide_notify_all(&log->state->news);
+    log_notify(log->state, LOG_ROOM | LOG_NEWS);
 }
 
 void bide_log_destroy(bide_log *log)
@@ -236,6 +274,7 @@ uint32_t bide_log_size_max(const bide_log *log)
 int bide_log_remove_group(bide_log *log, const char *group)
 {
     struct log_state *state = log->state;
+    struct bide_log_group_ *ended = NULL;
     int status = 0;
     log_lock(state);
     struct bide_log_group_ **at = log_state_find(state, group), *found = *at;
@@ -244,14 +283,14 @@ int bide_log_remove_group(bide_log *log, const char *group)
     else if (found->members != 0)
         status = -EBUSY;
     else {
-        *at = found->following;
+        ended = log_state_remove(state, at);
         state->groups_are_removed = true;
     }
     log_unlock(state);
     if (status < 0)
         return status;
-    bide_log_group_destroy_(found);
-    bide_notify_all(&state->room);
+    bide_log_group_destroy_(ended);
+    log_notify(state, LOG_ROOM);
     return 0;
 }
 
@@ -340,8 +379,8 @@ static void log_commit_led(bide_log_commit_ *self)
     state->is_flushing = false;
     log_unlock(state);
     bide_notify_all(&state->flushed);
-    bide_notify_all(&state->room); /* of publishes that did not wait for the end */
-    bide_notify_all(&state->news);
+    log_notify(state, LOG_ROOM); /* of publishes that did not wait for the end */
+    log_notify(state, LOG_NEWS);
 }
 
 static void log_commit_call(void *argument)
@@ -395,6 +434,8 @@ static bool log_try_claim(bide_log_operation *self, int *status)
         self->log->claims += self->wanted;
         self->claimed = self->wanted;
     }
+    if (*status == 0 && !has_room)
+        log_awaits(state, LOG_ROOM);
     log_unlock(state);
     return *status < 0 || has_room;
 }
@@ -409,9 +450,9 @@ static void log_unclaim(bide_log *log, uint32_t count)
     log->claims -= count;
     bool ends = log->is_closed && log->claims == 0;
     log_unlock(log->state);
-    bide_notify_all(&log->state->room);
+    log_notify(log->state, LOG_ROOM);
     if (ends) /* its readers need not wait for what the claim might have published */
-        bide_notify_all(&log->state->news);
+        log_notify(log->state, LOG_NEWS);
 }
 
 static bool log_message_has_bytes(const bide_log_message *message)
@@ -458,7 +499,7 @@ static void log_append(bide_log_operation *self)
     log_unlock(state);
     self->claimed = 0;
     self->count = self->wanted;
-    bide_notify_all(&state->news);
+    log_notify(state, LOG_NEWS);
 }
 
 /* Publishes what is claimed, or joins a batch with it. */
@@ -480,8 +521,8 @@ static void log_batch_ends(struct log_state *state, struct bide_log_batch_ *batc
     if (batch == NULL)
         return;
     bide_log_batch_free_(batch);
-    bide_notify_all(&state->room);
-    bide_notify_all(&state->news); /* readers of a closed handle need not wait for it */
+    log_notify(state, LOG_ROOM);
+    log_notify(state, LOG_NEWS); /* readers of a closed handle need not wait for it */
 }
 
 /* The status of the publish, when the wait for its batch has ended or was cancelled. */
@@ -732,16 +773,21 @@ static int log_subscribe(bide_log_operation *self)
     struct log_state *state = log->state;
     if (!log_consumer_options_are_valid(options))
         return -EINVAL;
+    const char *name = options->group != NULL ? options->group : "";
     struct bide_log_group_ *created =
-        bide_log_group_create_(options->group != NULL ? options->group : "", log->window, 0, 0);
-    if (created == NULL)
+        state->sharing == NULL ? bide_log_group_create_(name, log->window, 0, 0) : NULL;
+    if (created == NULL && state->sharing == NULL)
         return -ENOMEM;
     log_lock(state);
     struct bide_log_group_ **at =
-        options->group != NULL ? log_state_find(state, options->group) : &state->groups;
+        options->group != NULL ? log_state_find(state, name) : &state->groups;
     struct bide_log_group_ *group = options->group != NULL ? *at : NULL;
+    if (!log->is_closed && group == NULL && state->sharing != NULL)
+        status = state->sharing->add_group(state, name, &created);
     if (log->is_closed) {
         status = -EPIPE;
+    } else if (status < 0) {
+        /* there is no place for it */
     } else if (group == NULL && options->from == BIDE_LOG_FROM_TIME &&
                log->engine->time_of == NULL) {
         status = 1;
@@ -760,6 +806,7 @@ static int log_subscribe(bide_log_operation *self)
         group->members++;
         log->consumers++;
         consumer->group = group;
+        consumer->owner = ++state->owners;
     }
     log_unlock(state);
     bide_log_group_destroy_(created);
@@ -814,7 +861,7 @@ bide_coroutine_of(log_subscribe_type, log_subscribe_body)
 bide_awaiter *bide_log_subscribe(bide_log_operation *operation, bide_log_consumer *consumer,
                                  bide_log *log, const bide_log_consumer_options *options)
 {
-    *consumer = (bide_log_consumer){log, NULL};
+    *consumer = (bide_log_consumer){.log = log};
     log_operation_init(operation, log);
     operation->consumer = consumer;
     operation->options = options != NULL ? *options : (bide_log_consumer_options){.group = NULL};
@@ -825,29 +872,27 @@ void bide_log_unsubscribe(bide_log_consumer *consumer)
 {
     struct log_state *state = consumer->log->state;
     struct bide_log_group_ *ended = NULL;
+    bool was_own = false;
     log_lock(state);
     struct bide_log_group_ *group = consumer->group;
     if (group != NULL) {
+        was_own = group->name[0] == '\0';
         consumer->group = NULL;
         consumer->log->consumers--;
-        bide_log_group_leave_(group, consumer);
+        bide_log_group_leave_(group, consumer->owner);
         group->members--;
-        if (group->name[0] == '\0') {
+        if (was_own) {
             struct bide_log_group_ **at = &state->groups;
             while (*at != group)
                 at = &(*at)->following;
-            *at = group->following;
-            ended = group;
+            ended = log_state_remove(state, at);
         }
     }
     log_unlock(state);
     if (group == NULL)
         return;
-    bide_notify_all(&state->news);
-    if (ended == NULL)
-        return;
     bide_log_group_destroy_(ended);
-    bide_notify_all(&state->room);
+    log_notify(state, was_own ? LOG_ROOM | LOG_NEWS : LOG_NEWS);
 }
 
 /* True if the read has ended, with *status; false: it waits until there are news, or self->due. */
@@ -864,16 +909,19 @@ static bool log_try_read(bide_log_operation *self, const bide_context *context, 
         if (!state->groups_hold)
             bide_log_group_skip_(group, state->oldest);
         uint64_t now = group->rejected != 0 ? bide_now(context) : 0;
-        self->count = bide_log_group_take_(group, self->consumer, state->tail, now, self->messages,
-                                           self->wanted, &self->due);
+        self->count = bide_log_group_take_(group, self->consumer->owner, state->tail, now,
+                                           self->messages, self->wanted, &self->due);
         for (uint32_t i = 0; log->engine->load != NULL && i < self->count; i++)
             log->engine->load(log, &self->messages[i]);
         if (self->count == 0 && log->is_closed && log->claims == 0 && state->left == 0 &&
             group->rejected == 0 && group->next > state->tail)
             *status = -EPIPE;
     }
+    bool has_ended = *status < 0 || self->count != 0;
+    if (!has_ended)
+        log_awaits(state, LOG_NEWS);
     log_unlock(state);
-    return *status < 0 || self->count != 0;
+    return has_ended;
 }
 
 static void log_read_release(bide_frame *frame)
@@ -883,10 +931,10 @@ static void log_read_release(bide_frame *frame)
     log_lock(state);
     struct bide_log_group_ *group = self->consumer->group;
     for (uint32_t i = 0; group != NULL && i < self->count; i++)
-        bide_log_group_release_(group, self->consumer, self->messages[i].position.low_);
+        bide_log_group_release_(group, self->consumer->owner, self->messages[i].position.low_);
     log_unlock(state);
     self->count = 0;
-    bide_notify_all(&state->news);
+    log_notify(state, LOG_NEWS);
 }
 
 static void log_fetch_call(void *argument)
@@ -913,15 +961,16 @@ static int log_fetched(bide_log_operation *self, int status)
             i < fetched ? (void *)((uintptr_t)message->encoded - message->key_size) : NULL;
         if (group == NULL || (i >= fetched))
             free(memory);
-        else if (!bide_log_group_keep_(group, self->consumer, message->position.low_, memory))
+        else if (!bide_log_group_keep_(group, self->consumer->owner, message->position.low_,
+                                       memory))
             free(memory);
         if (group != NULL && i >= fetched)
-            bide_log_group_release_(group, self->consumer, message->position.low_);
+            bide_log_group_release_(group, self->consumer->owner, message->position.low_);
     }
     self->count = group != NULL ? fetched : 0;
     log_unlock(state);
     if (taken != fetched)
-        bide_notify_all(&state->news);
+        log_notify(state, LOG_NEWS);
     if (group == NULL)
         return -EPIPE;
     if (fetched != 0)
@@ -983,9 +1032,9 @@ bide_awaiter *bide_log_read(bide_log_operation *operation, bide_log_consumer *co
 static void log_notify_acknowledged(struct log_state *state)
 {
     if (state->groups_hold)
-        bide_notify_all(&state->room);
+        log_notify(state, LOG_ROOM);
     else
-        bide_notify_all(&state->news);
+        log_notify(state, LOG_NEWS);
 }
 
 static int log_acknowledge(bide_log_operation *self)
@@ -994,8 +1043,8 @@ static int log_acknowledge(bide_log_operation *self)
     log_lock(state);
     struct bide_log_group_ *group = self->consumer->group;
     for (uint32_t i = 0; group != NULL && i < self->wanted; i++)
-        self->count +=
-            bide_log_group_acknowledge_(group, self->consumer, self->acknowledged[i].position.low_);
+        self->count += bide_log_group_acknowledge_(group, self->consumer->owner,
+                                                   self->acknowledged[i].position.low_);
     int joined = self->count != 0 ? log_group_changes(self, group) : 0;
     log_unlock(state);
     log_notify_acknowledged(state);
@@ -1042,7 +1091,8 @@ static int log_acknowledge_up_to(bide_log_operation *self)
     struct bide_log_group_ *group = self->consumer->group;
     if (group != NULL)
         self->count = bide_log_group_acknowledge_up_to_(
-            group, self->consumer, self->position.high_ == 0 ? self->position.low_ : UINT64_MAX);
+            group, self->consumer->owner,
+            self->position.high_ == 0 ? self->position.low_ : UINT64_MAX);
     int joined = self->count != 0 ? log_group_changes(self, group) : 0;
     log_unlock(state);
     log_notify_acknowledged(state);
@@ -1066,10 +1116,10 @@ static int log_reject(bide_log_operation *self, uint64_t now)
     log_lock(state);
     struct bide_log_group_ *group = self->consumer->group;
     for (uint32_t i = 0; group != NULL && i < self->wanted; i++)
-        self->count +=
-            bide_log_group_reject_(group, self->consumer, self->acknowledged[i].position.low_, due);
+        self->count += bide_log_group_reject_(group, self->consumer->owner,
+                                              self->acknowledged[i].position.low_, due);
     log_unlock(state);
-    bide_notify_all(&state->news);
+    log_notify(state, LOG_NEWS);
     return group == NULL ? -EINVAL : self->count == self->wanted ? 0 : -ESTALE;
 }
 

@@ -33,6 +33,27 @@
 #define LOG_NAME_MAX 4096
 
 struct log_engine;
+struct log_state;
+
+/* What a coroutine waits for. */
+enum { LOG_ROOM = 1, LOG_NEWS = 2 };
+
+/*
+ * Of an engine whose logs other processes share: what the shared code calls instead of the lock, and
+ * for groups. Its log_state is a copy, which is that of all processes while the lock is held.
+ */
+struct log_sharing {
+    void (*lock)(struct log_state *state);
+    void (*unlock)(struct log_state *state);
+
+    /* Under the lock: another process that notifies wakes the waiters of this one. */
+    void (*await)(struct log_state *state, unsigned kinds);
+    void (*notify)(struct log_state *state, unsigned kinds); /* after the lock */
+
+    /* Under the lock: a group that is not in the list, or -ENOSPC and the like; and gives it back. */
+    int (*add_group)(struct log_state *state, const char *name, struct bide_log_group_ **group);
+    void (*remove_group)(struct log_state *state, struct bide_log_group_ *group);
+};
 
 /* What is committed together. Under the state's lock, but for what the commit that took it uses. */
 struct bide_log_batch_ {
@@ -51,14 +72,16 @@ struct bide_log_batch_ {
 
 /* Of one log, by all handles of this process. */
 struct log_state {
-    bide_atomic(uint32_t) lock;
+    const struct log_sharing *sharing; /* or NULL */
+    bide_atomic(uint32_t) lock;        /* unless it is shared */
     uint32_t window;
     bool groups_hold;   /* messages are kept until all groups are done with them */
     uint32_t claimed;   /* room of claims, and of publishes that have not ended */
     uint32_t left;      /* of these, what publishes that have ended have left in batches */
     uint64_t tail;      /* the number of the newest message */
-    uint64_t oldest;    /* the number of the oldest message that is kept, unless groups_hold */
+    uint64_t oldest;    /* no message before this number is kept; with groups_hold maybe more */
     uint64_t last_time; /* of the newest message */
+    uint64_t owners;    /* the number of the newest consumer */
     struct bide_log_group_ *groups;
     struct bide_log_batch_ *pending; /* or NULL */
     bool is_flushing;
@@ -93,6 +116,7 @@ struct log_engine {
     bide_log_level best;
     size_t handle_size;
     bool has_segments; /* the options `segment`, `retain` and `keep_for` */
+    bool open_blocks;  /* though the rest does not */
 
     /* Attaches the handle to its state. `problem` has BIDE_LOG_PROBLEM_TEXT bytes, and is empty. */
     int (*open)(bide_log *log, const char *name, char *problem);
@@ -123,7 +147,7 @@ struct log_engine {
     int (*find_time)(bide_log *log, uint64_t time, uint64_t *number);
 };
 
-extern const struct log_engine bide_log_ring_engine_, bide_log_file_engine_;
+extern const struct log_engine bide_log_ring_engine_, bide_log_file_engine_, bide_log_shm_engine_;
 
 /* The library's threads for blocking calls: file.c. */
 int bide_log_threads_(bide_blocking **threads);

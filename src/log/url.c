@@ -8,8 +8,13 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct log_engine *const log_engines[] = {&bide_log_ring_engine_,
-                                                       &bide_log_file_engine_};
+static const struct log_engine *const log_engines[] = {
+    &bide_log_ring_engine_,
+    &bide_log_file_engine_,
+#if BIDE_LOG_HAS_SHM
+    &bide_log_shm_engine_,
+#endif
+};
 static const char *const log_level_names[] = {"sent", "stored", "majority", "synced"};
 
 #define LOG_SEGMENT_MIN     UINT64_C(4096)

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "faults.h"
 #include "log_directory.h"
+#include "log_object.h"
 
 #include <bide/bide.h>
 #include <bide/message_log.h>
@@ -160,6 +161,64 @@ static void each_allocation_of_a_directory_may_fail(void **state)
     log_directory_remove(&directory);
 }
 
+#if BIDE_LOG_HAS_SHM
+/* An object in shared memory is made, used and removed; it is whole, or not there. */
+static int use_object(void *argument)
+{
+    const struct log_object *object = argument;
+    char url[128];
+    bide_log_operation operation;
+    bide_log_consumer consumer;
+    bide_log *log;
+    bide_log_message message = {.data = "x", .size = 1}, read;
+    snprintf(url, sizeof url, "shm://%s?window=4", object->name);
+    int status = bide_sync_wait(bide_log_open(&operation, &log, url));
+    if (status < 0) {
+        assert_null(log);
+        assert_true(operation.problem[0] != '\0');
+    } else {
+        assert_int_equal(bide_sync_wait(bide_log_publish(&operation, log, &message, 1)), 0);
+        assert_int_equal(bide_sync_wait(bide_log_subscribe(&operation, &consumer, log, NULL)), 0);
+        assert_int_equal(bide_sync_wait(bide_log_read(&operation, &consumer, &read, 1)), 0);
+        bide_log_unsubscribe(&consumer);
+        bide_log_destroy(log);
+    }
+    (void)shm_unlink(object->name);
+    return status;
+}
+
+static void each_call_for_an_object_may_fail(void **state)
+{
+    (void)state;
+    static const struct {
+        fault function;
+        int error;
+    } rows[] = {{FAULT_CALLOC, ENOMEM},
+                {FAULT_MMAP, ENOMEM},
+                {FAULT_EVENTFD, EMFILE},
+                {FAULT_PTHREAD_CREATE, EAGAIN}};
+    struct log_object object;
+    log_object_name(&object);
+    assert_int_equal(use_object(&object), 0);
+    for (int i = 0; i < 4; i++) {
+        unsigned hits = 1;
+        for (unsigned n = 1; hits != 0; n++) {
+            /* (the library may start another thread for its calls, which is kept) */
+            long descriptors = faults_descriptors();
+            faults_clear();
+            faults_fail(rows[i].function, n, 1, rows[i].error);
+            int status = use_object(&object);
+            hits = faults_hits(rows[i].function);
+            faults_clear();
+            assert_true(status == 0 || (status == -rows[i].error && hits != 0));
+            assert_true(status != 0 || hits == 0 || rows[i].function == FAULT_PTHREAD_CREATE);
+            assert_int_equal(faults_descriptors(), descriptors);
+            assert_true(n < 10);
+        }
+    }
+}
+#endif
+
 static void a_ring_that_is_too_large_is_refused(void **state)
 {
     (void)state;
@@ -181,6 +240,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_allocation_may_fail),
         cmocka_unit_test(each_allocation_of_a_directory_may_fail),
+#if BIDE_LOG_HAS_SHM
+        cmocka_unit_test(each_call_for_an_object_may_fail),
+#endif
         cmocka_unit_test(a_ring_that_is_too_large_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

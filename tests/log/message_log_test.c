@@ -4,6 +4,7 @@
  */
 #define _GNU_SOURCE
 #include "log_directory.h"
+#include "log_object.h"
 #include "misuse.h"
 
 #include <bide/bide.h>
@@ -21,17 +22,22 @@
 
 struct engine {
     const char *name;
-    const char *url;     /* of a log of its own, or, of a directory, what is before its path */
+    const char *url;     /* of a log of its own, or what is before its place */
     const char *options; /* added to those of each test */
     bool has_directory;
+    bool has_object; /* in shared memory */
     bool holds; /* a publish waits for groups, and the newest messages of the window are kept */
 };
 
 static const struct engine engines[] = {
-    {"ring", "ring:", "", false, true},
-    {"file", "file://", "level=stored", true, false},
-    {"file in small segments", "file://", "level=stored&segment=4096", true, false},
-    {"file, synced", "file://", "", true, false},
+    {"ring", "ring:", "", false, false, true},
+    {"file", "file://", "level=stored", true, false, false},
+    {"file in small segments", "file://", "level=stored&segment=4096", true, false, false},
+    {"file, synced", "file://", "", true, false, false},
+#if BIDE_LOG_HAS_SHM
+    {"shm", "shm://", "", false, true, true},
+    {"shm, sent", "shm://", "level=sent", false, true, true},
+#endif
 };
 
 enum { ENGINES = sizeof engines / sizeof engines[0] };
@@ -43,7 +49,15 @@ struct fixture {
     bide_log *log;
     const struct engine *engine;
     struct log_directory directory;
+    struct log_object object;
 };
+
+static const char *place_of(const struct fixture *it)
+{
+    return it->engine->has_directory ? it->directory.path
+           : it->engine->has_object  ? it->object.name
+                                     : "";
+}
 
 static int wait_for(struct fixture *it, bide_awaiter *awaiter)
 {
@@ -54,8 +68,7 @@ static int try_open(struct fixture *it, const char *options)
 {
     char url[256];
     bide_log_operation operation;
-    snprintf(url, sizeof url, "%s%s%s%s%s", it->engine->url,
-             it->engine->has_directory ? it->directory.path : "", options,
+    snprintf(url, sizeof url, "%s%s%s%s%s", it->engine->url, place_of(it), options,
              it->engine->options[0] == '\0' ? ""
              : options[0] == '\0'           ? "?"
                                             : "&",
@@ -69,6 +82,8 @@ static void open_it(struct fixture *it, const struct engine *engine, const char 
     it->engine = engine;
     if (engine->has_directory)
         log_directory_make(&it->directory);
+    if (engine->has_object)
+        log_object_name(&it->object);
     assert_int_equal(try_open(it, options), 0);
     assert_non_null(it->log);
 }
@@ -80,6 +95,8 @@ static void close_it(struct fixture *it)
     bide_sim_loop_destroy(&it->loop);
     if (it->engine->has_directory)
         log_directory_remove(&it->directory);
+    if (it->engine->has_object)
+        log_object_remove(&it->object);
 }
 
 static bide_log_message message_of(const char *text)
@@ -755,17 +772,21 @@ static void a_claim_moves_the_oldest_message(void **state)
     bide_log_consumer consumer;
     bide_log_claim claim;
     bide_log_message read[4], batch[2] = {message_of("x"), message_of("y")};
-    open_it(&it, &engines[0], "?window=4");
-    publish_all(&it, "abcd");
-    assert_int_equal(wait_for(&it, bide_log_reserve(&operation, it.log, 2, &claim)), 0);
-    subscribe(&it, &consumer, "g"); /* a and b may be overwritten at any time */
-    expect(&it, &consumer, read, "cd");
-    assert_int_equal(wait_for(&it, bide_log_publish_claimed(&operation, &claim, batch, 2)), 0);
-    assert_memory_equal(read[0].data, "c", 1);
-    assert_memory_equal(read[1].data, "d", 1);
-    expect(&it, &consumer, &read[2], "xy");
-    bide_log_unsubscribe(&consumer);
-    close_it(&it);
+    for (unsigned e = 0; e < ENGINES; e++) {
+        if (!engines[e].holds)
+            continue;
+        open_it(&it, &engines[e], "?window=4");
+        publish_all(&it, "abcd");
+        assert_int_equal(wait_for(&it, bide_log_reserve(&operation, it.log, 2, &claim)), 0);
+        subscribe(&it, &consumer, "g"); /* a and b may be overwritten at any time */
+        expect(&it, &consumer, read, "cd");
+        assert_int_equal(wait_for(&it, bide_log_publish_claimed(&operation, &claim, batch, 2)), 0);
+        assert_memory_equal(read[0].data, "c", 1);
+        assert_memory_equal(read[1].data, "d", 1);
+        expect(&it, &consumer, &read[2], "xy");
+        bide_log_unsubscribe(&consumer);
+        close_it(&it);
+    }
 }
 
 /* ---- Each operation, and each end ---- */
@@ -1000,8 +1021,7 @@ static void what_a_destroyed_coroutine_has_goes_back(void **state)
         assert_null(gone.group);
         bide_log *other;
         char url[256];
-        snprintf(url, sizeof url, "%s%s", engines[e].url,
-                 engines[e].has_directory ? it.directory.path : "");
+        snprintf(url, sizeof url, "%s%s", engines[e].url, place_of(&it));
         destroy_after_end(&it, bide_log_open(&operation, &other, url), NULL, NULL);
         assert_null(other);
         bide_log_unsubscribe(&consumer);
@@ -1072,21 +1092,24 @@ static void what_a_destroyed_call_has_brought_goes_back(void **state)
         }
         assert_true(!engines[e].has_directory || (steps > 3 && steps < STEPS));
 
-        was_destroyed = engines[e].has_directory;
+        bool opening_blocks = engines[e].has_directory || engines[e].has_object;
+        was_destroyed = opening_blocks;
         for (steps = 0; was_destroyed && steps < STEPS; steps++) {
             bide_log *other;
             char url[256];
             open_it(&it, &engines[e], "?window=2");
-            snprintf(url, sizeof url, "%s%s", engines[e].url, it.directory.path);
+            snprintf(url, sizeof url, "%s%s", engines[e].url, place_of(&it));
             was_destroyed =
                 destroy_after(&it, &runner, bide_log_open(&runner.operation, &other, url), steps);
             assert_true(was_destroyed == (other == NULL));
             bide_log_destroy(other);
             bide_log_destroy(it.log);
+            if (engines[e].has_object)
+                log_object_remove(&it.object);               /* or its window stays */
             assert_int_equal(try_open(&it, "?window=4"), 0); /* nobody has it open */
             close_it(&it);
         }
-        assert_true(!engines[e].has_directory || (steps > 3 && steps < STEPS));
+        assert_true(!opening_blocks || (steps > 3 && steps < STEPS));
 
         was_destroyed = engines[e].has_directory;
         for (steps = 0; was_destroyed && steps < STEPS; steps++) {
@@ -1292,6 +1315,22 @@ static void urls_are_checked(void **state)
         {"file:///x?retain=18446744073709551616", -EINVAL, "retain"},
         {"file:///x?keep_for=0", -EINVAL, "keep_for=0"},
         {"file:///x?keep_for=4294967297", -EINVAL, "keep_for"},
+#if BIDE_LOG_HAS_SHM
+        {"shm:", -EINVAL, "shm:///NAME"},
+        {"shm:x", -EINVAL, "shm:///NAME"},
+        {"shm://host/x", -EINVAL, "shm:///NAME"},
+        {"shm:///", -EINVAL, "shm:///NAME"},
+        {"shm:///a/b", -EINVAL, "shm:///NAME"},
+        {"shm:///a%2fb", -EINVAL, "shm:///NAME"},
+        {"shm:///.", -EINVAL, "shm:///NAME"},
+        {"shm:///x?window=3", -EINVAL, "power of two"},
+        {"shm:///x?window=1", -EINVAL, "power of two"},
+        {"shm:///x?level=synced", -ENOTSUP, "level=synced"},
+        {"shm:///x?level=majority", -ENOTSUP, "level=majority"},
+        {"shm:///x?retain=4096", -EINVAL, "retain=4096"},
+#else
+        {"shm:///x", -EPROTONOSUPPORT, "no such engine"},
+#endif
         {"ring:x?keep_for=60", -EINVAL, "keep_for=60"},
         {"ring:x?colour=red", -EINVAL, "colour=red"},
         {"ring:x?window=2&", -EINVAL, "option"},
@@ -1324,7 +1363,7 @@ static void a_ring_is_shared_by_its_name(void **state)
     bide_log_message read[4];
     struct runner waiting;
     bide_sim_loop_init(&it.loop, 1);
-    it.engine = &(struct engine){"ring", "ring:shared", "", false, true};
+    it.engine = &(struct engine){"ring", "ring:shared", "", false, false, true};
     assert_int_equal(try_open(&it, "?window=4"), 0);
     bide_log *first = it.log;
     assert_int_equal(bide_log_level_of(first), BIDE_LOG_SENT);

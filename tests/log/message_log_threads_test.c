@@ -1,10 +1,11 @@
 /*
- * Message logs by threads, a ring and a directory: producers and consumers that block, with consumers that leave, reject and come
+ * Message logs by threads, of each engine: producers and consumers that block, with consumers that leave, reject and come
  * again. Each message is acknowledged once by each group; the first deliveries of a producer's messages to a consumer
  * are in order.
  */
 #define _GNU_SOURCE
 #include "log_directory.h"
+#include "log_object.h"
 
 #include <bide/bide.h>
 #include <bide/message_log.h>
@@ -197,11 +198,28 @@ static void threads_lose_nothing_of_a_directory(void **state)
     log_directory_remove(&directory);
 }
 
+#if BIDE_LOG_HAS_SHM
+static void threads_lose_nothing_of_an_object(void **state)
+{
+    (void)state;
+    struct log_object object;
+    char url[160];
+    uint32_t count = rounds_of(2000);
+    log_object_name(&object);
+    snprintf(url, sizeof url, "shm://%s?window=8&size=8", object.name);
+    lose_nothing(url, count < 50 ? 50 : count);
+    log_object_remove(&object);
+}
+#endif
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(threads_lose_nothing_of_a_ring),
         cmocka_unit_test(threads_lose_nothing_of_a_directory),
+#if BIDE_LOG_HAS_SHM
+        cmocka_unit_test(threads_lose_nothing_of_an_object),
+#endif
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

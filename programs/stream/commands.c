@@ -75,27 +75,14 @@ static int keep_lines(struct stream *stream, uint32_t count, uint64_t *total)
     return 0;
 }
 
-static int append_text(struct text *text, const struct text *line)
-{
-    if (text->capacity - text->size < line->size) {
-        char *bytes = realloc(text->bytes, 2 * (text->size + line->size));
-        if (bytes == NULL)
-            return -ENOMEM;
-        text->bytes = bytes;
-        text->capacity = 2 * (text->size + line->size);
-    }
-    memcpy(text->bytes + text->size, line->bytes, line->size);
-    text->size += line->size;
-    return 0;
-}
-
 /* Prints the lines that are kept, of `total` messages. */
 async int print_tail(struct stream *stream, uint64_t total)
 {
     struct sink *sink = &stream->sink;
     uint64_t lines = stream->options.lines, appended = 0;
     for (uint64_t i = total > lines ? total - lines : 0; i < total && !stream->is_stopped; i++) {
-        if (append_text(&sink->text, &stream->tail[i % lines]) < 0)
+        const struct text *line = &stream->tail[i % lines];
+        if (text_append(&sink->text, line->bytes, line->size) < 0)
             return out_of_memory(stream);
         appended++;
         if (sink->text.size >= FLUSHED) {

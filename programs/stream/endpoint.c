@@ -50,7 +50,7 @@ static int input_open(struct source *source)
 }
 
 async_sized(6144) int source_open(struct stream *stream, struct source *source, const char *url,
-                                  const bide_log_consumer_options *options, bool follows)
+                                  const bide_log_consumer_options *options, bool may_be_new)
 {
     bide_log_operation operation;
     source->url = url;
@@ -59,7 +59,7 @@ async_sized(6144) int source_open(struct stream *stream, struct source *source, 
         int error = input_open(source);
         return error < 0 ? log_failed(stream, standard_input, error) : 0;
     }
-    const char *missing = follows ? NULL : url_missing(url);
+    const char *missing = may_be_new ? NULL : url_missing(url);
     if (missing != NULL) {
         report_failure(stream, url, missing);
         return -ENOENT;
@@ -72,7 +72,7 @@ async_sized(6144) int source_open(struct stream *stream, struct source *source, 
     if (status < 0)
         return log_failed(stream, url, status);
     source->is_open = true;
-    if (!follows)
+    if (!may_be_new)
         bide_log_close(source->log);
     return 0;
 }

@@ -61,14 +61,18 @@ static int text_escape(struct text *text, const void *bytes, size_t size, const 
     return 0;
 }
 
-static int text_put(struct text *text, const char *bytes)
+int text_append(struct text *text, const void *bytes, size_t size)
 {
-    size_t size = strlen(bytes);
     if (text_reserve(text, size) < 0)
         return -ENOMEM;
     memcpy(text->bytes + text->size, bytes, size);
     text->size += size;
     return 0;
+}
+
+static int text_put(struct text *text, const char *bytes)
+{
+    return text_append(text, bytes, strlen(bytes));
 }
 
 static int text_put_header(struct text *text, const bide_log_header *header)

@@ -28,6 +28,9 @@ struct text {
     size_t capacity;
 };
 
+/* -ENOMEM: the text is as it was. */
+int text_append(struct text *text, const void *bytes, size_t size);
+
 /* Appends the line of a message, with its line feed. -ENOMEM: the text is as it was. */
 int line_append(struct text *text, const bide_log_message *message);
 

@@ -7,11 +7,11 @@
 #include <bide/async.h>
 
 /*
- * Opens a log, and reports why it cannot be; or standard input. A log that does not follow must be
- * there, and ends with the messages that it has now.
+ * Opens a log, and reports why it cannot be; or standard input. A log that may be new is made if it
+ * is not there, and stays open. Another one must be there, and ends with the messages that it has now.
  */
 async_sized(6144) int source_open(struct stream *stream, struct source *source, const char *url,
-                                  const bide_log_consumer_options *options, bool follows);
+                                  const bide_log_consumer_options *options, bool may_be_new);
 
 /*
  * Reads up to `max` messages; returns how many, 0 at the end. They stay until source_done. Errors

@@ -2,9 +2,11 @@
 #include "stream.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -50,19 +52,34 @@ bool url_is_same(const char *one, const char *other)
     struct stat about, others;
     if (decode_name(one, "ring:", name) && decode_name(other, "ring:", path))
         return name[0] != '\0' && strcmp(name, path) == 0;
+    if (decode_name(one, "shm://", name) && decode_name(other, "shm://", path))
+        return strcmp(name, path) == 0;
     return decode_name(one, "file://", name) && decode_name(other, "file://", path) &&
            stat(name, &about) == 0 && stat(path, &others) == 0 && about.st_dev == others.st_dev &&
            about.st_ino == others.st_ino;
+}
+
+static const char *why_missing(void)
+{
+    return errno == ENOENT || errno == ENOTDIR ? "there is no log" : strerror(errno);
 }
 
 const char *url_missing(const char *url)
 {
     char path[PATH_MAX], file[PATH_MAX + 16];
     struct stat about;
+    if (decode_name(url, "shm://", path) && path[0] == '/') {
+        int descriptor = shm_open(path, O_RDONLY | O_NONBLOCK, 0);
+        if (descriptor < 0 && errno == ENOENT)
+            return why_missing();
+        if (descriptor >= 0)
+            close(descriptor);
+        return NULL;
+    }
     if (!decode_name(url, "file://", path) || path[0] != '/')
         return NULL; /* opening it says more */
     snprintf(file, sizeof file, "%s/bide-log", path);
     if (stat(file, &about) == 0)
         return NULL;
-    return errno == ENOENT || errno == ENOTDIR ? "there is no log" : strerror(errno);
+    return why_missing();
 }

@@ -288,6 +288,42 @@ def test_a_log_that_is_not_there_is_not_made():
         equal(call("count", it.log("with%20blank")), (0, b"1\n", ""))
 
 
+def test_a_log_in_shared_memory_is_shared():
+    name = f"bide-stream-test-{os.getpid()}"
+    url = f"shm:///{name}"
+    try:
+        equal(call("count", url), (1, b"", f"stream: {url}: there is no log\n"))
+        status, _, said = call("copy", "stdio:", f"{url}?window=4", given=b"1\n2\n3\n")
+        if "no such engine" in said:
+            return "for systems with the engine"
+        equal((status, said), (0, "stream: copied 3 messages\n"))
+        equal(call("copy", "--quiet", "--group", "g", url, "stdio:"), (0, b"1\n2\n3\n", ""))
+        process = start("copy", "--quiet", "stdio:", url, stdin=subprocess.PIPE)
+        lines = [b"%d" % i for i in range(4, 100)]
+        process.stdin.write(b"".join(line + b"\n" for line in lines))
+        process.stdin.close()
+        process.stdin = None
+        seen = []
+        while len(seen) < len(lines):  # the window is small, so it waits for the group
+            status, out, said = call("copy", "--quiet", "--group", "g", url, "stdio:")
+            equal((status, said), (0, ""))
+            seen += out.split()
+        equal(seen, lines)
+        equal(finish(process), (0, b"", ""))
+        equal(call("lag", url, "g"), (0, b"0\n", ""))
+        equal(call("tail", "-n", "1", url), (0, b"99\n", ""))
+        equal(call("copy", url, f"{url}?window=4"),
+              (2, b"", f"stream: both URLs are the same log: {url}\nTry 'stream --help'.\n"))
+        os.unlink(f"/dev/shm/{name}")
+        status, out, said = call("measure", "--count", "100", f"{url}?window=16")
+        equal((status, said), (0, ""))
+        check_measured(out, 100)
+    finally:
+        if os.path.exists(f"/dev/shm/{name}"):
+            os.unlink(f"/dev/shm/{name}")
+    return None
+
+
 def test_a_log_in_use_is_reported():
     with Folder() as it:
         fill(it.log("a"), b"1")

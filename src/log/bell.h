@@ -15,8 +15,9 @@
  *    change.
  * 3. A coroutine that asks while RUNG is set has both bits. Taking clears RUNG only, so it is rung
  *    again by the next change.
- * 4. Taking acquires, ringing releases: the look of a coroutine that is notified then comes after the
- *    section with the change.
+ * 4. A coroutine that is notified looks in a section after that with the change, by the lock alone. If
+ *    its section were the earlier one, then taking would happen before ringing, whose bits it has read.
+ *    So all is relaxed here.
  * 5. The thread sleeps while no RUNG bit is set, and the process that sets the first wakes it. A process that is
  *    killed between the change and the ringing is noticed by the others, which then ring all bells
  *    (shm_threads.c).
@@ -48,16 +49,14 @@ static inline bool bell_ring(bide_atomic(uint32_t) * bell, uint32_t kinds)
         if ((found & kinds) == 0)
             return false;
         rung = (found & ~kinds) | (found & kinds) << BELL_RUNG;
-        /* release: partner is bell_take's acquire, 4. */
-    } while (!bide_atomic_compare_exchange_weak(bell, &found, rung, release, relaxed));
+    } while (!bide_atomic_compare_exchange_weak(bell, &found, rung, relaxed, relaxed));
     return (found & BELL_ANY_RUNG) == 0;
 }
 
 /* Rings these bits also if nobody has asked; likewise. */
 static inline bool bell_ring_always(bide_atomic(uint32_t) * bell, uint32_t bits)
 {
-    /* release: likewise. */
-    return (bide_atomic_fetch_or(bell, bits, release) & BELL_ANY_RUNG) == 0;
+    return (bide_atomic_fetch_or(bell, bits, relaxed) & BELL_ANY_RUNG) == 0;
 }
 
 /* True: nothing has rung, so the thread may sleep. */
@@ -69,8 +68,7 @@ static inline bool bell_is_silent(uint32_t found)
 /* The kinds that have rung since the last call, and JOINED. */
 static inline uint32_t bell_take(bide_atomic(uint32_t) * bell)
 {
-    /* acquire: partner is the release of ringing, 4. */
-    uint32_t found = bide_atomic_fetch_and(bell, ~BELL_ANY_RUNG, acquire);
+    uint32_t found = bide_atomic_fetch_and(bell, ~BELL_ANY_RUNG, relaxed);
     return (found >> BELL_RUNG & BELL_KINDS) | (found & BELL_JOINED);
 }
 

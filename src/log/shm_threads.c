@@ -79,7 +79,10 @@ static int shm_place_take(struct log_shm *shm)
         struct shm_process *process = &shm->header->processes[p];
         if (bide_atomic_load(&process->is_used, relaxed) != 0)
             continue;
-        if (pthread_mutex_lock(&process->alive) == EOWNERDEAD) /* it died before 1, or after 6 */
+        int error = pthread_mutex_trylock(&process->alive);
+        if (error == EBUSY) /* its process is leaving, and has freed the place */
+            continue;
+        if (error == EOWNERDEAD) /* it died before it used the place, or after it had freed it */
             (void)pthread_mutex_consistent(&process->alive);
         bide_atomic_store(&process->bell, 0, relaxed);
         process->pid = (uint32_t)getpid();

@@ -468,7 +468,10 @@ static uint32_t kill_in(enum action action, uint32_t most)
     assert_int_equal(publish(log, "efghijkl"),
                      0); /* the whole window, when the child was noticed */
     assert_int_equal(drain(log, "g"), letters("efghijkl"));
-    assert_int_equal(bide_log_remove_group(log, "g"), 0);
+    int status;
+    while ((status = bide_log_remove_group(log, "g")) == -EBUSY) /* until the child is noticed */
+        sched_yield();
+    assert_int_equal(status, 0);
     bide_log_destroy(log);
     log_object_remove(&object);
     return count;
@@ -478,7 +481,7 @@ static void a_process_that_is_killed_anywhere_stops_no_other(void **state)
 {
     (void)state;
     uint64_t random = testing_seed();
-    uint32_t rounds = rounds_of(12);
+    uint32_t rounds = rounds_of(4);
     for (int action = 0; action < ACTIONS; action++) {
         uint32_t all = kill_in((enum action)action, UINT32_MAX);
         if (all == UINT32_MAX) {
@@ -496,7 +499,7 @@ static void overwritten_messages_are_not_read(void **state)
 {
     (void)state;
     uint64_t random = testing_seed();
-    uint32_t all = 1 << 16, rounds = rounds_of(12);
+    uint32_t all = 1 << 16, rounds = rounds_of(6);
     for (uint32_t i = 0; i < rounds; i++) {
         struct log_object object;
         bide_log_consumer consumer;

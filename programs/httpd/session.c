@@ -17,6 +17,7 @@ struct session {
     struct worker *worker;
     struct secure *secure; /* NULL: no TLS */
     bide_http_connection http;
+    char peer[BIDE_HTTP_PEER_SIZE]; /* of TLS: the client may be gone when it is needed */
     int status;
     bide_with_deadline_operation limited;
     bide_stream_operation last;
@@ -38,6 +39,26 @@ size_t session_size(const struct worker *worker)
            bide_http_memory_size(&worker->http);
 }
 
+/* Sets the client's address, which the HTTP server cannot see through TLS. */
+static void set_peer(struct session *self)
+{
+    char text[BIDE_ADDRESS_TEXT], *begin = text;
+    bide_address address;
+    strcpy(self->peer, "-");
+    if (bide_peer_address(&self->connection.socket, &address) != 0)
+        return;
+    bide_address_print(&address, text, sizeof text);
+    char *end = strrchr(text, ':');
+    if (*text == '[') {
+        begin++;
+        end = strchr(text, ']');
+    }
+    if (end == NULL || (size_t)(end - begin) >= sizeof self->peer)
+        return;
+    *end = '\0';
+    strcpy(self->peer, begin);
+}
+
 static void session_start(struct session *self)
 {
     self->worker = self->connection.server->argument;
@@ -45,6 +66,7 @@ static void session_start(struct session *self)
     if (self->worker->secure != NULL) {
         self->secure = (void *)((char *)self + align_up(sizeof *self));
         secure_init(self->secure);
+        set_peer(self);
     }
 }
 
@@ -55,26 +77,6 @@ static bide_awaiter *accept_tls(struct session *self)
                                            bide_socket_stream(&self->connection.socket)));
 }
 
-/* Sets the client's address, which the HTTP server cannot see through TLS. */
-static void set_peer(struct session *self)
-{
-    char text[BIDE_ADDRESS_TEXT], *begin = text;
-    bide_address address;
-    strcpy(self->http.peer, "-");
-    if (bide_peer_address(&self->connection.socket, &address) != 0)
-        return;
-    bide_address_print(&address, text, sizeof text);
-    char *end = strrchr(text, ':');
-    if (*text == '[') {
-        begin++;
-        end = strchr(text, ']');
-    }
-    if (end == NULL || (size_t)(end - begin) >= sizeof self->http.peer)
-        return;
-    *end = '\0';
-    strcpy(self->http.peer, begin);
-}
-
 /* The client has sent something other than a TLS handshake, or one that fails, or is too slow. */
 static void log_bad_handshake(struct session *self)
 {
@@ -82,15 +84,12 @@ static void log_bad_handshake(struct session *self)
     bide_http_server *http = &self->worker->http;
     if (self->status != -EPROTO && self->status != -EREMOTEIO && self->status != -ETIMEDOUT)
         return;
-    set_peer(self);
     if (self->worker->site->options.log != NULL && self->status == -EPROTO)
-        bide_http_log_refused(&self->worker->log.log, http, self->http.peer, (bide_slice){NULL, 0},
-                              400);
+        bide_http_log_refused(&self->worker->log.log, http, self->peer, (bide_slice){NULL, 0}, 400);
     snprintf(reason, sizeof reason, "TLS handshake: %s",
              self->status == -ETIMEDOUT ? "too slow" : secure_reason(self->secure));
     bide_http_report_incident(
-        http,
-        &(bide_http_incident){.peer = self->http.peer, .error = self->status, .reason = reason});
+        http, &(bide_http_incident){.peer = self->peer, .error = self->status, .reason = reason});
 }
 
 static bide_awaiter *serve_http(struct session *self)
@@ -107,7 +106,7 @@ static bide_awaiter *serve_http(struct session *self)
     bide_awaiter *serving = bide_http_serve(&self->http, &self->worker->http, stream, memory);
 #endif
     if (self->secure != NULL)
-        set_peer(self);
+        strcpy(self->http.peer, self->peer);
     return serving;
 }
 

@@ -2,7 +2,8 @@
  * Remote requests from other threads to an io. Requests to cancel: each operation ends once, on the
  * thread of its loop, and sees data that was written before the request, whether it completes in
  * between or not; nothing accesses the memory afterwards. Forwarded operations begin on their own
- * loop, before their cancellation. Remote calls are complete when their sender continues.
+ * loop, before their cancellation. Remote calls are complete when their sender continues, also if
+ * two loops call each other. Requests of a thread to its own loop need no other thread.
  */
 #include "bide/check.h"
 #include "bide/coroutine.h"
@@ -14,16 +15,23 @@
 #include "bide/task.h"
 
 #include "../../src/io/operation.h"
+#include "../../src/schedule/run_loop_events.h"
 
-enum { WAITERS = 2 };
+enum { WAITERS = 3, WITHOUT_SOURCE = 2 };
+
+struct wait {
+    bide_io_operation operation;
+    bool opens, is_opened, is_released;
+};
 
 struct waiter {
     bide_task task;
-    bide_io_operation *operation; /* freed when it has ended */
+    struct wait *wait; /* freed when it has ended */
     struct state *state;
     bide_stop_source stop;
     bide_context context;
-    int data; /* written before the request */
+    int reason; /* of its early end */
+    int data;   /* written before the request */
     int status;
 };
 
@@ -38,13 +46,16 @@ typedef struct state {
     bool is_done_at_once; /* when it begins on its own loop */
     unsigned errands;
     bide_frame completer;
+    bide_io *other; /* that the loop's coroutine calls */
 } state;
 
 /* ---- An io that performs no operation ---- */
 
 void bide_io_release(bide_io_operation *operation)
 {
-    (void)operation;
+    struct wait *wait = bide_container_of(operation, struct wait, operation);
+    bide_check_assert(!wait->is_released);
+    wait->is_released = true;
 }
 
 static void cancel(bide_io *io, bide_io_operation *operation)
@@ -69,16 +80,21 @@ bide_frame *bide_io_begin_(bide_io *io, bide_io_operation *operation, bide_frame
     bide_check_assert(operation->io == io);
     if (s->is_done_at_once)
         return frame;
-    operation->state |= IO_WAITING;
+    struct wait *wait = bide_container_of(operation, struct wait, operation);
+    wait->is_opened = wait->opens;
+    operation->state |= wait->opens ? IO_WAITING | IO_OPENED : IO_WAITING;
     return NULL;
 }
 
 static bide_frame *wait_suspend(bide_awaiter *awaiter, bide_frame *frame)
 {
     bide_io_operation *operation = bide_container_of(awaiter, bide_io_operation, awaiter);
-    bide_io *io = operation->io;
-    return bide_container_of(io, state, io)->is_sent_home ? bide_io_forward_(io, operation)
-                                                          : bide_io_begin_(io, operation, frame);
+    const struct waiter *waiter = bide_container_of(frame->context, struct waiter, context);
+    bide_io *io = &waiter->state->io;
+    if (waiter->state->is_sent_home)
+        return bide_io_forward_(io, operation);
+    operation->io = io;
+    return bide_io_begin_(io, operation, frame);
 }
 
 static int wait_resume(bide_awaiter *awaiter)
@@ -90,10 +106,11 @@ static bide_awaiter *begin(struct waiter *self)
 {
     static const bide_awaiter_ops ops = {
         .suspend = wait_suspend, .resume = wait_resume, .cancel = bide_io_cancel, .name = "wait"};
-    self->operation = bide_check_alloc(sizeof *self->operation);
-    bide_io_operation_init(self->operation, &ops, BIDE_IO_RECV, NULL);
-    self->operation->io = &self->state->io;
-    return &self->operation->awaiter;
+    self->wait = bide_check_alloc(sizeof *self->wait);
+    self->wait->opens = self == self->state->waiters; /* the first */
+    self->wait->is_opened = self->wait->is_released = false;
+    bide_io_operation_init(&self->wait->operation, &ops, BIDE_IO_RECV, NULL);
+    return &self->wait->operation.awaiter;
 }
 
 /* ---- Waiters ---- */
@@ -108,9 +125,11 @@ bide_coroutine(waiter_body)
 {
     bide_begin(waiter_body, struct waiter * self);
     bide_await_status(self->status, begin(self));
-    bide_check_free(self->operation);
-    bide_check_assert(self->status == 0 || self->status == -ECANCELED);
-    if (self->status == -ECANCELED)
+    bide_check_assert(self->wait->operation.state == 0);
+    bide_check_assert(self->wait->is_released == self->wait->is_opened);
+    bide_check_free(self->wait);
+    bide_check_assert(self->status == 0 || self->status == self->reason);
+    if (self->status != 0)
         bide_check_assert(self->data == 1);
     else
         bide_check_assert(self->state->is_done_at_once ||
@@ -123,9 +142,10 @@ bide_coroutine(waiter_body)
 static void init_waiter(state *s, struct waiter *waiter)
 {
     waiter->state = s;
+    waiter->reason = waiter == s->waiters ? -ECANCELED : -ETIMEDOUT;
     bide_stop_source_init(&waiter->stop);
     waiter->context = s->loop.context;
-    waiter->context.stop = &waiter->stop;
+    waiter->context.stop = waiter == &s->waiters[WITHOUT_SOURCE] ? NULL : &waiter->stop;
 }
 
 static void begin_waiter(state *s, struct waiter *waiter)
@@ -134,10 +154,24 @@ static void begin_waiter(state *s, struct waiter *waiter)
     bide_start(&waiter->task.frame, &waiter_body, &waiter->context);
 }
 
+/* (what is not initialised holds no zeros) */
+static void init_io(state *s)
+{
+    for (size_t i = 0; i < sizeof s->io; i++)
+        ((unsigned char *)&s->io)[i] = 0xa5;
+    bide_io_init(&s->io, &table, &s->loop.scheduler);
+    bide_check_assert(s->io.in_flight == 0 && s->io.begun == 0);
+    bide_check_assert(s->io.descriptors == NULL && s->io.group == NULL);
+    const bide_context *context = &s->io.context;
+    bide_check_assert(context->scheduler == &s->loop.scheduler);
+    bide_check_assert(context->stop == NULL && context->name == NULL);
+    bide_check_assert(context->on_unhandled_error == NULL && context->values == NULL);
+}
+
 static void setup_of(state *s, unsigned count)
 {
     bide_run_loop_init(&s->loop);
-    bide_io_init(&s->io, &table, &s->loop.scheduler);
+    init_io(s);
     s->count = s->wanted = count;
     for (unsigned i = 0; i < count; i++) {
         begin_waiter(s, &s->waiters[i]);
@@ -168,8 +202,8 @@ static bide_next complete_step(bide_frame *frame, unsigned depth)
 {
     state *s = bide_container_of(frame, state, completer);
     (void)depth;
-    if (s->ended == 0 && (s->waiters[0].operation->state & IO_WAITING) != 0)
-        bide_io_finish_waiting(s->waiters[0].operation, BIDE_IO_DONE);
+    if (s->ended == 0 && (s->waiters[0].wait->operation.state & IO_WAITING) != 0)
+        bide_io_finish_waiting(&s->waiters[0].wait->operation, BIDE_IO_DONE);
     return bide_next_none();
 }
 
@@ -194,7 +228,7 @@ static void setup_done_inside(void *p)
 static void request(struct waiter *waiter)
 {
     waiter->data = 1;
-    bide_stop_request(&waiter->stop);
+    bide_stop_request_with(&waiter->stop, waiter->reason);
 }
 
 static void request_first(void *p)
@@ -314,6 +348,124 @@ static void send_two_errands(void *p)
     send_errand(p);
 }
 
+/* ---- On the loop's own thread ---- */
+
+/* Three ends, none of which sends anything: of one that is done, one that is cancelled, one that is closed. */
+static bide_next end_step(bide_frame *frame, unsigned depth)
+{
+    state *s = bide_container_of(frame, state, completer);
+    struct waiter *closed = &s->waiters[WITHOUT_SOURCE];
+    (void)depth;
+    bide_io_finish_waiting(&s->waiters[0].wait->operation, BIDE_IO_DONE);
+    request(&s->waiters[0]);
+    request(&s->waiters[1]);
+    closed->reason = -EPIPE;
+    closed->data = 1;
+    bide_io_finish_waiting(&closed->wait->operation, BIDE_IO_CLOSED);
+    for (unsigned i = 0; i < WAITERS; i++)
+        bide_check_assert(s->waiters[i].wait->operation.state == 0);
+    bide_check_assert(bide_atomic_load(&s->io.remote_requests, relaxed) == 0);
+    return bide_next_none();
+}
+
+static const bide_coroutine_code end_code = {end_step, "ender", __FILE__, NULL, NULL};
+static const bide_point end_point = BIDE_POINT_START(&end_code);
+
+static void setup_ended_here(void *p)
+{
+    state *s = p;
+    s->is_done_inside = true;
+    setup_of(s, WAITERS);
+    post_completer(s, &end_point);
+}
+
+static bide_next errand_step(bide_frame *frame, unsigned depth)
+{
+    (void)depth;
+    send_errand(bide_container_of(frame, state, completer));
+    return bide_next_none();
+}
+
+static const bide_coroutine_code errand_code = {errand_step, "errand", __FILE__, NULL, NULL};
+static const bide_point errand_point = BIDE_POINT_START(&errand_code);
+
+static void setup_called_here(void *p)
+{
+    setup_of(p, 0);
+    ((state *)p)->wanted = 3;
+}
+
+/* Without a group, in a child of fork, and by the loop. */
+static void call_here(void *p)
+{
+    state *s = p;
+    send_errand(s);
+    s->io.group = &group;
+    s->io.generation++;
+    send_errand(s);
+    s->io.generation--;
+    post_completer(s, &errand_point);
+    run(s);
+}
+
+/* ---- Two loops that call each other ---- */
+
+typedef struct pair {
+    struct bide_io_group_ group;
+    state *owners[2];
+    state sides[2];
+} pair;
+
+static bool serve_pair(const struct bide_io_group_ *of_pair)
+{
+    const pair *both = bide_container_of(of_pair, pair, group);
+    for (unsigned i = 0; i < 2; i++) {
+        if (bide_io_on_owner_thread_(&both->owners[i]->io)) {
+            bide_run_loop_run_posted_(&both->owners[i]->loop);
+            return true;
+        }
+    }
+    return false;
+}
+
+static bide_next call_step(bide_frame *frame, unsigned depth)
+{
+    state *s = bide_container_of(frame, state, completer);
+    int value = 0;
+    (void)depth;
+    bide_io_call_remote_(s->other, do_errand, &value);
+    bide_check_assert(value == 7);
+    s->errands++;
+    stop_at_end(s);
+    return bide_next_none();
+}
+
+static const bide_coroutine_code call_code = {call_step, "caller", __FILE__, NULL, NULL};
+static const bide_point call_point = BIDE_POINT_START(&call_code);
+
+static void setup_pair(void *p)
+{
+    pair *both = p;
+    both->group.serve = serve_pair;
+    for (unsigned i = 0; i < 2; i++) {
+        state *s = both->owners[i] = &both->sides[i];
+        setup_sent(s, 0, 2);
+        s->io.group = &both->group;
+        s->other = &both->sides[1 - i].io;
+        post_completer(s, &call_point);
+    }
+}
+
+static void run_first(void *p)
+{
+    run(&((pair *)p)->sides[0]);
+}
+
+static void run_second(void *p)
+{
+    run(&((pair *)p)->sides[1]);
+}
+
 static const bide_check_scenario sent_home = {
     .name = "one_is_sent_home_and_asked_to_stop",
     .size = sizeof(state),
@@ -384,11 +536,36 @@ static const bide_check_scenario beside_done = {
     .threads = {run, request_first},
 };
 
+static const bide_check_scenario ended_here = {
+    .name = "a_loop_ends_operations_of_its_own",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_ended_here,
+    .threads = {run},
+};
+
+static const bide_check_scenario called_here = {
+    .name = "calls_that_need_no_other_thread",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_called_here,
+    .threads = {call_here},
+};
+
+static const bide_check_scenario mutual = {
+    .name = "two_loops_call_each_other",
+    .size = sizeof(pair),
+    .cxx20_release_sequences = true,
+    .never_spurious = true,
+    .setup = setup_pair,
+    .threads = {run_first, run_second},
+};
+
 int main(int argc, char **argv)
 {
     static const bide_check_scenario *const all[] = {
-        &one,     &one_after_the_other, &beside_done,       &sent_home, &sent_home_done,
-        &errands, &beside_errand,       &requested_at_home, NULL};
+        &ended_here, &called_here,    &mutual,  &one,           &one_after_the_other, &beside_done,
+        &sent_home,  &sent_home_done, &errands, &beside_errand, &requested_at_home,   NULL};
     static const char *const files[] = {"remote.c", NULL};
     return bide_check_main(argc, argv, &(bide_check_suite){all, files, NULL});
 }

@@ -231,6 +231,19 @@ unsigned replay_next_thread(void)
     return t == NULL ? THREADS : t->thread;
 }
 
+bool replay_has_step_of(unsigned thread)
+{
+    if (replay_token() == NULL)
+        return false;
+    unsigned taken = the_replay.taken;
+    for (unsigned i = the_replay.next; i < the_replay.count; i++) {
+        if (the_replay.tokens[i].thread == thread && the_replay.tokens[i].times > taken)
+            return true;
+        taken = 0;
+    }
+    return false;
+}
+
 bool replay_wants(char what, reference other, unsigned choice, bool spurious)
 {
     const token *t = replay_token();

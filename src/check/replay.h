@@ -29,6 +29,9 @@ bool replay_is_turn_of(unsigned thread);
 /* The thread that takes the next step; THREADS if the text is at its end or nothing is replayed. */
 unsigned replay_next_thread(void);
 
+/* True if there is a replay in which the thread takes a further step. */
+bool replay_has_step_of(unsigned thread);
+
 /*
  * True if the next step takes this option. `what` is the sign before `other` or `choice`. The options
  * are offered in order, the newest first.

@@ -41,6 +41,7 @@
 #include "rounds.h"
 
 #include "machine.h"
+#include "replay.h"
 #include "snapshot.h"
 #include "spin.h"
 #include "storage.h"
@@ -219,6 +220,8 @@ bool rounds_arrive(const operation *op, uintptr_t address)
         the_execution.runs_again = true;
         execution_give_up();
     }
+    if (t->postpones && replay_has_step_of(the_execution.running))
+        machine_settle(); /* the replayed execution has the store: the loop was not yet known */
     unsigned state = a->states.used, size;
     if (!snapshot_take(&a->states, &size))
         return false;

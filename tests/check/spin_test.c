@@ -578,9 +578,159 @@ static void a_wait_that_never_ends_is_found(void **unused)
     assert_int_equal(found(take_by_compare_exchange, take_and_keep), BIDE_CHECK_LIVELOCK);
 }
 
+/* ---- Rounds that store the value that they have read ---- */
+
+static void set_for_ever(void *p)
+{
+    state *s = p;
+    atomic_fetch_add(&s->word, 1);
+    while (atomic_exchange(&s->word, 1) == 1)
+        bide_cpu_relax();
+}
+
+static void set_for_ever_without_a_hint(void *p)
+{
+    state *s = p;
+    atomic_fetch_add(&s->word, 1);
+    while (atomic_exchange(&s->word, 1) == 1) {
+    }
+}
+
+static void replace_by_the_same(void *p)
+{
+    state *s = p;
+    int one = 1;
+    atomic_fetch_add(&s->word, 1);
+    while (atomic_compare_exchange_strong(&s->word, &one, 1))
+        bide_cpu_relax();
+}
+
+static void fail_to_replace(void *p)
+{
+    state *s = p;
+    int zero = 0;
+    atomic_fetch_add(&s->word, 1);
+    while (!atomic_compare_exchange_strong(&s->word, &zero, 1) && zero == 1) {
+        zero = 0;
+        bide_cpu_relax();
+    }
+}
+
+static void set_twice_a_round(void *p)
+{
+    state *s = p;
+    atomic_fetch_add(&s->word, 1);
+    while (atomic_fetch_or(&s->word, 0) == 1 && atomic_exchange(&s->word, 1) == 1)
+        bide_cpu_relax();
+}
+
+static void look_once(void *p)
+{
+    atomic_load(&((state *)p)->word);
+}
+
+static void set_another_word(void *p)
+{
+    atomic_store(&((state *)p)->turn, 1);
+}
+
+/* Stores what it has read, too, once. */
+static void add_nothing(void *p)
+{
+    atomic_fetch_add(&((state *)p)->word, 0);
+}
+
+static void add_and_take_back(void *p)
+{
+    state *s = p;
+    atomic_fetch_add(&s->word, 1);
+    atomic_fetch_sub(&s->word, 1);
+}
+
+/* Waits for a value that is never there. */
+static void replace_in_vain(void *p)
+{
+    int value = 5;
+    while (!atomic_compare_exchange_strong(&((state *)p)->word, &value, 6))
+        value = 5;
+}
+
+static void set_two(void *p)
+{
+    atomic_store(&((state *)p)->word, 2);
+}
+
+static void replace_one_by_two(void *p)
+{
+    int one = 1;
+    while (!atomic_compare_exchange_strong(&((state *)p)->word, &one, 2))
+        one = 1;
+}
+
+static const struct {
+    void (*thread)(void *);
+    unsigned set, replaced; /* executions with set_two() and with replace_one_by_two() */
+} rewrites[] = {
+    {set_for_ever, 2, 1},    {set_for_ever_without_a_hint, 2, 1}, {replace_by_the_same, 2, 1},
+    {fail_to_replace, 2, 1}, {set_twice_a_round, 3, 2},
+};
+
+enum { REWRITES = sizeof rewrites / sizeof *rewrites };
+
+static void a_round_that_stores_what_it_has_read_may_repeat_for_ever(void **unused)
+{
+    (void)unused;
+    void (*const others[])(void *) = {
+        look_once, set_another_word, add_nothing, add_and_take_back, replace_in_vain,
+    };
+    for (size_t i = 0; i < REWRITES; i++) {
+        void (*thread)(void *) = rewrites[i].thread;
+        assert_int_equal(found(thread, NULL), BIDE_CHECK_LIVELOCK);
+        for (size_t k = 0; k < sizeof others / sizeof *others; k++) {
+            printf("# %zu, %zu\n", i, k);
+            assert_int_equal(found(thread, others[k]), BIDE_CHECK_LIVELOCK);
+            assert_int_equal(found(others[k], thread), BIDE_CHECK_LIVELOCK);
+        }
+    }
+}
+
+static void rounds_that_store_what_they_have_read_end_if_another_thread_changes_it(void **unused)
+{
+    (void)unused;
+    for (size_t i = 0; i < REWRITES; i++) {
+        for (size_t k = 0; k < 4; k++) {
+            unsigned executions = k < 2 ? rewrites[i].set : rewrites[i].replaced;
+            bide_check_scenario scenario = {.name = "changes", .size = sizeof(state)};
+            scenario.threads[k % 2] = rewrites[i].thread;
+            scenario.threads[1 - k % 2] = k < 2 ? set_two : replace_one_by_two;
+            bide_check_result r;
+            bide_check_explore(&scenario, &r);
+            printf("# %zu, %zu: %s, %" PRIu64 " executions and %" PRIu64 " given up\n", i, k,
+                   bide_check_finding_name(r.finding), r.executions, r.blocked);
+            assert_int_equal(r.finding, BIDE_CHECK_NOTHING);
+            assert_false(r.is_unfinished);
+            assert_true(r.executions != 0);
+            if (__asan_init == NULL)
+                assert_true(r.executions <= executions + MORE);
+            bide_check_result_free(&r);
+        }
+    }
+}
+
 /* ---- Random programs ---- */
 
-typedef enum kind { STORES, LOADS, ADDS, AWAITS, AWAITS_BOTH, SETS, CLAIMS, SWAPS, KINDS } kind;
+typedef enum kind {
+    STORES,
+    LOADS,
+    ADDS,
+    AWAITS,
+    AWAITS_BOTH,
+    SETS,
+    RESETS,
+    CLAIMS,
+    SWAPS,
+    KINDS
+} kind;
 
 typedef struct step {
     kind kind;
@@ -643,6 +793,16 @@ static int take_step(state *s, const step *step, bool counts)
             bide_cpu_relax();
         }
         return 0;
+    case RESETS:
+        for (;;) {
+            int expected = step->value;
+            if (!atomic_compare_exchange_strong_explicit(
+                    object, &expected, step->value, memory_order_acq_rel, memory_order_relaxed))
+                return expected;
+            if (counts && ++rounds > 2)
+                bide_atomic_retry();
+            bide_cpu_relax();
+        }
     case CLAIMS:
         for (;;) {
             int expected = step->value;
@@ -719,6 +879,17 @@ static void assert_sampled_within(const bide_check_scenario *scenario, uint64_t 
     bide_check_result_free(&r);
 }
 
+static void assert_replayed(const bide_check_scenario *scenario, const bide_check_result *explored)
+{
+    bide_check_result r;
+    bide_check_replay(scenario, explored->replay, &r);
+    if (r.finding != explored->finding)
+        printf("# replay %s: %s\n%s", explored->replay, r.message, explored->trace);
+    assert_int_equal(r.finding, explored->finding);
+    assert_string_equal(r.message, explored->message);
+    bide_check_result_free(&r);
+}
+
 static void no_behaviour_is_lost_in_random_programs(void **unused)
 {
     (void)unused;
@@ -742,7 +913,8 @@ static void no_behaviour_is_lost_in_random_programs(void **unused)
         bool gives_up = false;
         for (unsigned t = 0; t < threads; t++) {
             for (unsigned k = 0; k < program.lengths[t]; k++)
-                gives_up = gives_up || program.steps[t][k].kind == SETS;
+                gives_up = gives_up || program.steps[t][k].kind == SETS ||
+                           program.steps[t][k].kind == RESETS;
         }
         bool is_whole = !plain.is_unfinished && !counted.is_unfinished;
         if (is_whole) {
@@ -772,7 +944,9 @@ static void no_behaviour_is_lost_in_random_programs(void **unused)
             }
             assert_true(same);
             program.counts = false;
-            if (plain.finding == BIDE_CHECK_NOTHING && !gives_up)
+            if (plain.finding != BIDE_CHECK_NOTHING)
+                assert_replayed(&scenario, &plain);
+            else
                 assert_sampled_within(&scenario, testing_random(&random), &plain);
         }
         bide_check_result_free(&plain);
@@ -790,6 +964,8 @@ int main(void)
         cmocka_unit_test(what_a_round_leaves_behind_is_seen),
         cmocka_unit_test(another_thread_may_write_to_the_frame),
         cmocka_unit_test(a_wait_that_never_ends_is_found),
+        cmocka_unit_test(a_round_that_stores_what_it_has_read_may_repeat_for_ever),
+        cmocka_unit_test(rounds_that_store_what_they_have_read_end_if_another_thread_changes_it),
         cmocka_unit_test(no_behaviour_is_lost_in_random_programs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

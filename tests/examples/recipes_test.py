@@ -54,8 +54,8 @@ def make_tools(bin):
 
     own = shlex.join([*compiler, "-O0", "-Wall", "-Wextra", "-Werror"])
     tool("cc", f'''case " $* " in *" -std=c11 "*) set -- -Wpedantic "$@" ;; esac
-exec {own} "$@"
-''')
+PATH={shlex.quote(os.environ["PATH"])} exec {own} "$@"
+''') # (the compiler may be a wrapper that looks for `cc` in turn)
     tool("bidec", f'exec {shlex.quote(bidec)} "$@"\n')
     # (--cflags gives the part of FLAGS that begins with -I or -D, --libs the others)
     cases = ""

@@ -470,6 +470,31 @@ static void results_have_attributes(void **state)
     assert_int_equal(RUN(pointers_with_attributes, 5), 7);
 }
 
+/* ---- Assertions ---- */
+
+/* The size of what a pointer points to, asserted in a struct, as macros do it where an expression is wanted. */
+#define SIZE_UP_TO_8(pointer)                                                \
+    sizeof(struct {                                                          \
+        _Static_assert(sizeof *(pointer) <= 8, "at most 8 bytes, the rest"); \
+        char bytes[sizeof *(pointer)];                                       \
+    })
+
+async int sizes_are_asserted(struct point *parameter)
+{
+    const char *local = "a";
+    int size = (int)SIZE_UP_TO_8(local) + (int)SIZE_UP_TO_8(&parameter->y);
+    _Static_assert(sizeof parameter->y == sizeof(int), "a member of a parameter");
+    size += await later(100);
+    return size + (int)SIZE_UP_TO_8(parameter) + (int)SIZE_UP_TO_8(local);
+}
+
+static void assertions_name_variables(void **state)
+{
+    (void)state;
+    struct point point = {0};
+    assert_int_equal(RUN(sizes_are_asserted, &point), 100 + 1 + 4 + 8 + 1);
+}
+
 /* ---- Names ---- */
 
 /* Each is a name of an async function with a word behind it that the translation has for parts of one. */
@@ -523,6 +548,7 @@ int main(void)
         cmocka_unit_test(parameters_have_rows_of_variable_length),
         cmocka_unit_test(awaits_stand_in_odd_places),
         cmocka_unit_test(results_have_attributes),
+        cmocka_unit_test(assertions_name_variables),
         cmocka_unit_test(names_are_the_users),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -274,7 +274,10 @@ static void parse_fields(void)
             continue;
         }
         if (token_is(at, "_Static_assert")) {
-            at = closing_bracket(at + 1) + 1;
+            int open = ++at;
+            expect("(");
+            parse_condition(); /* it may name variables */
+            at = closing_bracket(open) + 1;
             continue;
         }
         struct specifiers *specifiers = parse_specifiers();

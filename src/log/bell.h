@@ -18,9 +18,12 @@
  * 4. A coroutine that is notified looks in a section after that with the change, by the lock alone. If
  *    its section were the earlier one, then taking would happen before ringing, whose bits it has read.
  *    So all is relaxed here.
- * 5. The thread sleeps while no RUNG bit is set, and the process that sets the first wakes it. A process that is
- *    killed between the change and the ringing is noticed by the others, which then ring all bells
- *    (shm_threads.c).
+ * 5. The thread sleeps while no RUNG bit is set. A bit that is set does not mean that the thread was
+ *    woken for it: the process that has set it may have been killed before the wake. So a process
+ *    wakes the thread for each bit that it sets, whatever else is set. That is a call per look of a
+ *    coroutine, because ringing clears ASKED.
+ * 6. A process that is killed between the change and the wake is noticed by the others, which then
+ *    ring all bells and wake all threads (shm_threads.c).
  */
 #ifndef BIDE_SRC_LOG_BELL_H
 #define BIDE_SRC_LOG_BELL_H
@@ -41,7 +44,7 @@ static inline void bell_ask(bide_atomic(uint32_t) * bell, uint32_t kinds)
     bide_atomic_fetch_or(bell, kinds, relaxed); /* 2: the lock orders it */
 }
 
-/* Rings; true: the thread that sleeps on it is to be woken. */
+/* Rings; true: the thread that sleeps on it is to be woken, 5. */
 static inline bool bell_ring(bide_atomic(uint32_t) * bell, uint32_t kinds)
 {
     uint32_t found = bide_atomic_load(bell, relaxed), rung;
@@ -50,13 +53,13 @@ static inline bool bell_ring(bide_atomic(uint32_t) * bell, uint32_t kinds)
             return false;
         rung = (found & ~kinds) | (found & kinds) << BELL_RUNG;
     } while (!bide_atomic_compare_exchange_weak(bell, &found, rung, relaxed, relaxed));
-    return (found & BELL_ANY_RUNG) == 0;
+    return true;
 }
 
-/* Rings these bits also if nobody has asked; likewise. */
-static inline bool bell_ring_always(bide_atomic(uint32_t) * bell, uint32_t bits)
+/* Rings these bits also if nobody has asked. The thread is to be woken, 5. */
+static inline void bell_ring_always(bide_atomic(uint32_t) * bell, uint32_t bits)
 {
-    return (bide_atomic_fetch_or(bell, bits, relaxed) & BELL_ANY_RUNG) == 0;
+    bide_atomic_fetch_or(bell, bits, relaxed);
 }
 
 /* True: nothing has rung, so the thread may sleep. */

@@ -200,9 +200,10 @@ static void log_shm_ring_all(struct log_shm *shm, uint32_t bits)
 {
     for (unsigned p = 0; p < SHM_PROCESSES; p++) {
         struct shm_process *process = &shm->header->processes[p];
-        if (bide_atomic_load(&process->is_used, relaxed) != 0 &&
-            bell_ring_always(&process->bell, bits))
-            bide_log_shm_wake_(&process->bell);
+        if (bide_atomic_load(&process->is_used, relaxed) == 0)
+            continue;
+        bell_ring_always(&process->bell, bits);
+        bide_log_shm_wake_(&process->bell);
     }
 }
 

@@ -237,7 +237,7 @@ static void shm_bell_end(struct log_shm *shm, bide_atomic(uint32_t) * bell)
 {
     /* release: partner is the acquire of the threads. */
     bide_atomic_store(&shm->ends, 1, release);
-    (void)bell_ring_always(bell, BELL_JOINED);
+    bell_ring_always(bell, BELL_JOINED);
     bide_log_shm_wake_(bell);
     pthread_join(shm->bell_thread, NULL);
 }

@@ -87,8 +87,37 @@ static void change_both(void *p)
 static void join(void *p)
 {
     state *s = p;
-    if (bell_ring_always(&s->bell, BELL_JOINED))
-        bide_platform.wake(&s->bell, 1);
+    bell_ring_always(&s->bell, BELL_JOINED);
+    bide_platform.wake(&s->bell, 1);
+}
+
+static void await_one_or_burial(void *p)
+{
+    while (!look(p, 1, ONE))
+        (void)wait_for_bell(p);
+}
+
+/* A process that is killed before it wakes the thread. */
+static void change_and_die(state *s)
+{
+    lock_take(&s->lock);
+    s->changes++;
+    lock_free(&s->lock);
+    (void)bell_ring(&s->bell, ONE);
+}
+
+static void die_and_be_buried(void *p)
+{
+    state *s = p;
+    change_and_die(s);
+    bell_ring_always(&s->bell, BELL_ANY_RUNG); /* another process has noticed it */
+    bide_platform.wake(&s->bell, 1);
+}
+
+static void die_before_another(void *p)
+{
+    change_and_die(p);
+    change(p, OTHER);
 }
 
 static const bide_check_scenario one_change = {
@@ -118,9 +147,28 @@ static const bide_check_scenario joined = {
     .threads = {await_joined, join},
 };
 
+static const bide_check_scenario buried = {
+    .name = "a_ringer_that_dies_before_the_wake_is_buried",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .never_spurious = true,
+    .setup = setup,
+    .threads = {await_one_or_burial, die_and_be_buried},
+};
+
+static const bide_check_scenario dead_ringer = {
+    .name = "a_ringer_that_dies_before_the_wake_leaves_the_bell_to_others",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .never_spurious = true,
+    .setup = setup,
+    .threads = {await_both, die_before_another},
+};
+
 int main(int argc, char **argv)
 {
-    static const bide_check_scenario *const all[] = {&one_change, &two_kinds, &joined, NULL};
+    static const bide_check_scenario *const all[] = {&one_change, &two_kinds,   &joined,
+                                                     &buried,     &dead_ringer, NULL};
     static const char *const files[] = {"bell.h", NULL};
     return bide_check_main(argc, argv, &(bide_check_suite){all, files, NULL});
 }

@@ -3,6 +3,7 @@
  * instruction of an operation; objects that are not logs. Children are this program again.
  */
 #define _GNU_SOURCE
+#include "../src/log/shm.h"
 #include "log_object.h"
 
 #include <bide/bide.h>
@@ -10,6 +11,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -19,6 +21,7 @@
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -35,6 +38,22 @@ int __wrap_posix_fallocate64(int descriptor, off_t offset, off_t size)
 {
     return ++allocations == failing_allocation ? ENOSPC
                                                : __real_posix_fallocate64(descriptor, offset, size);
+}
+
+/* ---- A process that is killed before it wakes another one ---- */
+
+long __real_syscall(long number, long a, long b, long c, long d, long e, long f);
+long __wrap_syscall(long number, long a, long b, long c, long d, long e, long f);
+
+static __thread bool dies_at_wake;
+
+long __wrap_syscall(long number, long a, long b, long c, long d, long e, long f)
+{
+#ifdef SYS_futex
+    if (dies_at_wake && number == SYS_futex && (int)b == FUTEX_WAKE) /* which processes share */
+        raise(SIGKILL);
+#endif
+    return __real_syscall(number, a, b, c, d, e, f);
 }
 
 /* ---- Operations, on this thread ---- */
@@ -349,6 +368,42 @@ static void what_a_killed_producer_had_claimed_is_free(void **state)
     wait_for_end(&child);
     bide_log_destroy(log);
     log_object_remove(&object);
+}
+
+/* Publishes when the other process sleeps in a read, and dies between the ringing and the wake. */
+static void die_before_the_wake(const char *name)
+{
+    bide_log *log = opened(name, "");
+    int descriptor = shm_open(name, O_RDONLY, 0);
+    const struct shm_header *header =
+        mmap(NULL, sizeof *header, PROT_READ, MAP_SHARED, descriptor, 0);
+    assert_true(header != MAP_FAILED);
+    while (bide_atomic_load(&header->processes[0].bell, relaxed) != LOG_NEWS)
+        sched_yield();
+    dies_at_wake = true;
+    (void)publish(log, "a");
+}
+
+static void a_process_that_is_killed_before_it_wakes_another_is_noticed(void **state)
+{
+    (void)state;
+    for (uint32_t rounds = rounds_of(8); rounds != 0; rounds--) {
+        struct log_object object;
+        bide_log_consumer consumer;
+        bide_log_message messages[2];
+        char text[4];
+        log_object_name(&object);
+        bide_log *log = opened(object.name, "?window=4&size=16");
+        subscribe(log, &consumer, "g");
+        struct child child = start("die-before-wake", object.name, "", -1);
+        read_some(&consumer, messages, 2, text); /* waits for the end of the child */
+        assert_string_equal(text, "a");
+        int status = wait_for_end(&child);
+        assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+        bide_log_unsubscribe(&consumer);
+        bide_log_destroy(log);
+        log_object_remove(&object);
+    }
 }
 
 /* ---- Killed at each instruction ---- */
@@ -851,6 +906,8 @@ static int run_child(const char *role, const char *name, const char *argument)
         hold_messages(name);
     else if (strcmp(role, "hold-claim") == 0)
         hold_a_claim(name);
+    else if (strcmp(role, "die-before-wake") == 0)
+        die_before_the_wake(name);
     else if (strcmp(role, "act") == 0)
         act_and_stop(name, argument);
     else if (strcmp(role, "produce") == 0)
@@ -871,6 +928,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_log_outlives_its_processes),
         cmocka_unit_test(what_a_killed_consumer_had_goes_to_another_process),
         cmocka_unit_test(what_a_killed_producer_had_claimed_is_free),
+        cmocka_unit_test(a_process_that_is_killed_before_it_wakes_another_is_noticed),
         cmocka_unit_test(a_process_that_is_killed_anywhere_stops_no_other),
         cmocka_unit_test(overwritten_messages_are_not_read),
         cmocka_unit_test(killed_processes_lose_nothing),

@@ -366,7 +366,8 @@ void bide_log_claim_release(bide_log_claim *claim);
  * Threads: any. Errors: -EINVAL (the group's name, or `from`), -ENOMEM, -EPIPE (closed), -ENOSPC
  * (shm: 16 groups, or no memory), -ECANCELED, -ETIMEDOUT; for file also those of the system's calls.
  * Suspends: never for ring and shm, otherwise as the engine does. Cancel-safe: yes, it is not subscribed. Progress: blocks while
- * another thread accesses the log's groups.
+ * another thread accesses the log's groups; for shm also while another process does, and a new group's
+ * memory is allocated by a system call, during which the others wait.
  */
 BIDE_MUST_AWAIT
 bide_awaiter *bide_log_subscribe(bide_log_operation *operation, bide_log_consumer *consumer,

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* The owners of a process's consumers have its place, and 1, above these bits. */
 enum { SHM_OWNER_BITS = 48 };
@@ -164,7 +163,7 @@ void bide_log_shm_sweep_(struct log_shm *shm)
         if (p == shm->place || bide_atomic_load(&process->is_used, relaxed) == 0)
             continue;
         int error = pthread_mutex_trylock(&process->alive);
-        if (error == EBUSY)
+        if (error != 0 && error != EOWNERDEAD)
             continue;
         log_shm_bury(shm, p);
         if (error == EOWNERDEAD)
@@ -178,7 +177,8 @@ void bide_log_shm_sweep_(struct log_shm *shm)
 void bide_log_shm_lock_(struct log_shm *shm)
 {
     int error = pthread_mutex_lock(&shm->header->lock);
-    bide_assert(error == 0 || error == EOWNERDEAD);
+    if (error != 0 && error != EOWNERDEAD)
+        abort(); /* the memory is no log any more: what follows would run without the lock */
     log_shm_load(shm);
     if (error == EOWNERDEAD) {
         log_shm_recover(shm);
@@ -355,7 +355,10 @@ static uint64_t log_shm_time_of(bide_log *log, uint64_t number)
 static bide_atomic(uint32_t) log_shms_lock; /* held while one is opened or closed */
 static struct log_shm *log_shms;
 
-/* Across a fork this thread has the lock, so the child finds it free. */
+/*
+ * Across a fork this thread has the lock, so the child finds it free. The child has no threads that
+ * hold the parent's places: it opens logs anew, and leaves the parent's handles alone.
+ */
 static void log_shms_take(void)
 {
     lock_take(&log_shms_lock);
@@ -366,9 +369,15 @@ static void log_shms_release(void)
     lock_free(&log_shms_lock);
 }
 
+static void log_shms_forget(void)
+{
+    log_shms = NULL;
+    log_shms_release();
+}
+
 __attribute__((constructor)) static void log_shms_at_fork(void)
 {
-    (void)pthread_atfork(log_shms_take, log_shms_release, log_shms_release);
+    (void)pthread_atfork(log_shms_take, log_shms_release, log_shms_forget);
 }
 
 static void log_shm_free(struct log_shm *shm)
@@ -383,8 +392,7 @@ static void log_shm_free(struct log_shm *shm)
 static int log_shm_enter(struct log_shm *shm, struct log_shm **found)
 {
     struct log_shm *open = log_shms;
-    while (open != NULL && (open->device != shm->device || open->inode != shm->inode ||
-                            open->process != shm->process))
+    while (open != NULL && (open->device != shm->device || open->inode != shm->inode))
         open = open->following;
     if (open != NULL) {
         log_shm_free(shm);
@@ -410,7 +418,6 @@ static int log_shm_find(const bide_log *log, const char *name, char *problem,
         return -ENOMEM;
     bide_log_state_init_(&shm->state, log->window, true);
     shm->state.sharing = &bide_log_shm_sharing_;
-    shm->process = getpid();
     shm->place = SHM_NO_PLACE;
     shm->descriptor = shm->watch_event = -1;
     int status = bide_log_shm_map_(shm, log, name, problem);

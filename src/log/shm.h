@@ -29,7 +29,8 @@
  * 7. Slots that a consumer reads are not overwritten, as in ring.c: its message is delivered and not
  *    done, and a publish takes no slot of such a message.
  * 8. A section is not long: a publish copies its messages, and the others touch up to `window` entries.
- *    A process that is stopped in one stops the others.
+ *    One that begins a group also has the system allocate the entries, unless an earlier group has had
+ *    them; signals are blocked meanwhile. A process that is stopped in a section stops the others.
  */
 #ifndef BIDE_SRC_LOG_SHM_H
 #define BIDE_SRC_LOG_SHM_H
@@ -115,7 +116,6 @@ struct log_shm {
     struct log_shm *following;
     dev_t device;
     ino_t inode;
-    pid_t process;
     uint32_t handles;
     uint32_t size;
     int descriptor;
@@ -160,7 +160,7 @@ void bide_log_shm_sweep_(struct log_shm *shm);
 
 /* ---- shm_open.c ---- */
 
-/* Allocates a part of the object, so that using it does not fail later. */
+/* Allocates a part of the object, so that using it does not fail later. Blocks signals meanwhile. */
 int bide_log_shm_allocate_(int descriptor, uint64_t offset, uint64_t size);
 
 /* Maps the object of that name, which is made if it is not there. */

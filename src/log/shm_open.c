@@ -8,6 +8,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -30,10 +32,14 @@ static uint32_t shm_header_layout(void)
 
 int bide_log_shm_allocate_(int descriptor, uint64_t offset, uint64_t size)
 {
+    sigset_t all, before;
     int error;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before); /* the system begins anew after each signal */
     do
         error = posix_fallocate(descriptor, (off_t)offset, (off_t)size);
     while (error == EINTR);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
     return -error;
 }
 

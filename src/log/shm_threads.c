@@ -4,13 +4,14 @@
  * a descriptor of each (pidfd_open(2)).
  *
  * 1. A process takes its place under the lock: its thread takes `alive`, and then the place is used.
- *    So a place that is used without a holder of `alive` is that of a dead process (shm.h, 6).
+ *    So a place that is used without a holder of `alive` is that of a dead process (shm.h, 6). It frees
+ *    the place and releases `alive` under the lock too: a place that is not used can be taken.
  * 2. The system marks `alive` before the descriptor of a dead process becomes ready. So whoever wakes
  *    for it finds the mark.
  * 3. A process identifier may belong to another process when its descriptor is opened. The dead are
  *    looked for after all descriptors were opened: a process that has died before is found then, and
  *    one that was alive then had its own identifier.
- * 4. A descriptor that cannot be opened is tried again after a second.
+ * 4. A descriptor that cannot be opened is tried again after a second. So is a wait that fails.
  * 5. A place that is taken or freed rings all bells, and the bell's thread makes the other look again.
  *    Coroutines are notified for other processes only: what one process does itself wakes its own on
  *    the thread that does it, as a test loop demands.
@@ -80,7 +81,7 @@ static int shm_place_take(struct log_shm *shm)
         if (bide_atomic_load(&process->is_used, relaxed) != 0)
             continue;
         int error = pthread_mutex_trylock(&process->alive);
-        if (error == EBUSY) /* its process is leaving, and has freed the place */
+        if (error != 0 && error != EOWNERDEAD)
             continue;
         if (error == EOWNERDEAD) /* it died before it used the place, or after it had freed it */
             (void)pthread_mutex_consistent(&process->alive);
@@ -105,8 +106,8 @@ static void shm_place_free(struct log_shm *shm)
     bide_atomic_store(&process->is_used, 0, relaxed);
     shm->place = SHM_NO_PLACE;
     shm->rings |= BELL_JOINED; /* 5 */
-    bide_log_shm_unlock_(shm);
     pthread_mutex_unlock(&process->alive);
+    bide_log_shm_unlock_(shm);
 }
 
 /* ---- The bell ---- */
@@ -184,25 +185,32 @@ static bool shm_bury_the_dead(struct log_shm *shm)
 /* Waits for the end of one of them, or to look again. */
 static void shm_watched_wait(const struct log_shm *shm, struct shm_watched *watched, int timeout)
 {
-    struct pollfd waits[SHM_PROCESSES + 1];
-    for (unsigned p = 0; p < SHM_PROCESSES; p++)
-        waits[p] = (struct pollfd){.fd = watched->descriptors[p], .events = POLLIN};
-    waits[SHM_PROCESSES] = (struct pollfd){.fd = shm->watch_event, .events = POLLIN};
-    if (poll(waits, SHM_PROCESSES + 1, timeout) <= 0)
-        return;
-    for (unsigned p = 0; p < SHM_PROCESSES; p++) {
-        if (waits[p].revents != 0)
-            shm_watched_close(watched, p);
+    struct pollfd waits[SHM_PROCESSES + 1] = {{.fd = shm->watch_event, .events = POLLIN}};
+    unsigned places[SHM_PROCESSES + 1], count = 1;
+    for (unsigned p = 0; p < SHM_PROCESSES; p++) { /* the system allows no more than there may be */
+        if (watched->descriptors[p] < 0)
+            continue;
+        waits[count] = (struct pollfd){.fd = watched->descriptors[p], .events = POLLIN};
+        places[count++] = p;
     }
-    uint64_t count;
-    if (waits[SHM_PROCESSES].revents != 0)
-        (void)!read(shm->watch_event, &count, sizeof count);
+    int ready = poll(waits, count, timeout);
+    if (ready < 0 && errno != EINTR)
+        (void)poll(NULL, 0, SHM_RETRY); /* 4 */
+    if (ready <= 0)
+        return;
+    for (unsigned i = 1; i < count; i++) {
+        if (waits[i].revents != 0)
+            shm_watched_close(watched, places[i]);
+    }
+    uint64_t number;
+    if (waits[0].revents != 0)
+        (void)!read(shm->watch_event, &number, sizeof number);
 }
 
 static void *shm_watch_run(void *argument)
 {
     struct log_shm *shm = argument;
-    struct shm_watched watched;
+    struct shm_watched watched = {0};
     for (unsigned p = 0; p < SHM_PROCESSES; p++)
         watched.descriptors[p] = -1;
     /* acquire: likewise. */

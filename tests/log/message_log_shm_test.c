@@ -11,7 +11,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/futex.h>
+#include <poll.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -20,6 +23,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -33,11 +37,29 @@ int __real_posix_fallocate64(int descriptor, off_t offset, off_t size);
 int __wrap_posix_fallocate64(int descriptor, off_t offset, off_t size);
 
 static int allocations, failing_allocation; /* the n-th, from 1 */
+static int interruptible_allocations;
 
+/* A signal would make the system undo it, and other processes may wait for its end. */
 int __wrap_posix_fallocate64(int descriptor, off_t offset, off_t size)
 {
+    sigset_t blocked;
+    if (pthread_sigmask(SIG_SETMASK, NULL, &blocked) != 0 || sigismember(&blocked, SIGALRM) != 1)
+        interruptible_allocations++;
     return ++allocations == failing_allocation ? ENOSPC
                                                : __real_posix_fallocate64(descriptor, offset, size);
+}
+
+int __real_poll(struct pollfd *waits, nfds_t count, int timeout);
+int __wrap_poll(struct pollfd *waits, nfds_t count, int timeout);
+
+static bide_atomic(uint32_t) failed_polls;
+
+int __wrap_poll(struct pollfd *waits, nfds_t count, int timeout)
+{
+    int ready = __real_poll(waits, count, timeout);
+    if (ready < 0 && errno != EINTR)
+        bide_atomic_fetch_add(&failed_polls, 1, relaxed);
+    return ready;
 }
 
 /* ---- A process that is killed before it wakes another one ---- */
@@ -162,6 +184,10 @@ static struct child start(const char *role, const char *name, const char *argume
 {
     struct child it;
     int to[2], from[2];
+    char program[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+    assert_true(length > 0);
+    program[length] = '\0';
     assert_int_equal(pipe2(to, O_CLOEXEC), 0);
     assert_int_equal(pipe2(from, O_CLOEXEC), 0);
     it.pid = fork();
@@ -169,10 +195,13 @@ static struct child start(const char *role, const char *name, const char *argume
     if (it.pid == 0) {
         char *const arguments[] = {(char *)"child", (char *)(uintptr_t)role,
                                    (char *)(uintptr_t)name, (char *)(uintptr_t)argument, NULL};
-        if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || dup2(to[0], TO_CHILD) < 0 ||
-            dup2(from[1], FROM_CHILD) < 0 || (shared >= 0 && dup2(shared, SHARED) < 0))
+        int sources[3] = {to[0], from[1], shared};
+        for (int i = 0; i < 3; i++) /* none is what another one becomes */
+            sources[i] = fcntl(sources[i], F_DUPFD_CLOEXEC, SHARED + 1);
+        if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || dup2(sources[0], TO_CHILD) < 0 ||
+            dup2(sources[1], FROM_CHILD) < 0 || (shared >= 0 && dup2(sources[2], SHARED) < 0))
             _exit(99);
-        execv("/proc/self/exe", arguments);
+        execv(program, arguments);
         _exit(98);
     }
     close(to[0]);
@@ -342,6 +371,20 @@ static void what_a_killed_consumer_had_goes_to_another_process(void **state)
     assert_int_equal(bide_log_remove_group(log, "g"), 0);
     bide_log_destroy(log);
     log_object_remove(&object);
+}
+
+/* The system lets poll(2) wait for no more descriptors than a process may have. */
+static void few_descriptors_are_enough_for_the_watch(void **state)
+{
+    struct rlimit before, few;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    few = before;
+    few.rlim_cur = 32;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    bide_atomic_store(&failed_polls, 0, relaxed);
+    what_a_killed_consumer_had_goes_to_another_process(state);
+    assert_int_equal(bide_atomic_load(&failed_polls, relaxed), 0);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
 static void hold_a_claim(const char *name)
@@ -514,6 +557,8 @@ static uint32_t kill_in(enum action action, uint32_t most)
         assert_int_equal(seen & letters("abcd"), letters("abcd"));
     assert_int_equal(seen & letters("cd"), letters("cd"));
     assert_true(batch == 0 || (action == PUBLISH && batch == letters("xyz")));
+    if (action == PUBLISH && most == UINT32_MAX && count != UINT32_MAX)
+        assert_int_equal(batch, letters("xyz"));
 
     /* a new group reads no slot that it was writing, and its claim and its groups hold nothing */
     subscribe(log, &consumer, NULL);
@@ -536,7 +581,7 @@ static void a_process_that_is_killed_anywhere_stops_no_other(void **state)
 {
     (void)state;
     uint64_t random = testing_seed();
-    uint32_t rounds = rounds_of(4);
+    uint32_t rounds = rounds_of(6);
     for (int action = 0; action < ACTIONS; action++) {
         uint32_t all = kill_in((enum action)action, UINT32_MAX);
         if (all == UINT32_MAX) {
@@ -544,46 +589,62 @@ static void a_process_that_is_killed_anywhere_stops_no_other(void **state)
             skip();
         }
         assert_true(all > 10);
-        for (uint32_t i = 0; i < rounds; i++)
-            (void)kill_in((enum action)action, (uint32_t)(testing_random(&random) % all));
+        for (uint64_t i = 0; i < rounds; i++) /* one in each part of it */
+            (void)kill_in((enum action)action,
+                          (uint32_t)((i * all + testing_random(&random) % all) / rounds));
     }
 }
 
-/* A full window of which slots are written: the new messages were not published, and the old ones are gone. */
+/* A publish over a full window is killed after so many instructions; `text` is what a new group reads then. */
+static uint32_t overwrite(uint32_t most, char *text)
+{
+    struct log_object object;
+    bide_log_consumer consumer;
+    bide_log_message messages[4];
+    char which[8];
+    log_object_name(&object);
+    bide_log *log = opened(object.name, "?window=4&size=16");
+    assert_int_equal(publish(log, "abcd"), 0);
+    snprintf(which, sizeof which, "%d", (int)PUBLISH);
+    struct child child = start("act", object.name, which, -1);
+    uint32_t count = step(&child, most);
+    (void)kill(child.pid, SIGKILL);
+    wait_for_end(&child);
+    subscribe(log, &consumer, NULL);
+    read_some(&consumer, messages, 4, text);
+    if (strcmp(text, "abcd") != 0 && strcmp(text, "d") != 0)
+        assert_string_equal(text, "dxyz");
+    bide_log_unsubscribe(&consumer);
+    bide_log_destroy(log);
+    log_object_remove(&object);
+    return count;
+}
+
+/* While slots are written the new messages are not published, and the old ones are gone. */
 static void overwritten_messages_are_not_read(void **state)
 {
     (void)state;
-    uint64_t random = testing_seed();
-    uint32_t all = 1 << 16, rounds = rounds_of(6);
-    for (uint32_t i = 0; i < rounds; i++) {
-        struct log_object object;
-        bide_log_consumer consumer;
-        bide_log_message messages[4];
-        char which[8], text[8];
-        log_object_name(&object);
-        bide_log *log = opened(object.name, "?window=4&size=16");
-        assert_int_equal(publish(log, "abcd"), 0);
-        snprintf(which, sizeof which, "%d", (int)PUBLISH);
-        struct child child = start("act", object.name, which, -1);
-        uint32_t steps = step(&child, (uint32_t)(testing_random(&random) % all));
-        (void)kill(child.pid, SIGKILL);
-        wait_for_end(&child);
-        if (steps == UINT32_MAX) {
-            print_message("# skipped: processes cannot be traced here\n");
-            bide_log_destroy(log);
-            log_object_remove(&object);
-            skip();
-        }
-        subscribe(log, &consumer, NULL);
-        read_some(&consumer, messages, 4, text);
-        if (strcmp(text, "abcd") != 0 && strcmp(text, "d") != 0)
-            assert_string_equal(text, "dxyz");
-        if (strcmp(text, "dxyz") == 0 && steps < all)
-            all = steps + 1; /* it was published by then */
-        bide_log_unsubscribe(&consumer);
-        bide_log_destroy(log);
-        log_object_remove(&object);
+    char text[8];
+    uint32_t all = overwrite(UINT32_MAX, text), low = 0, high = all, halvings = 0;
+    uint32_t rounds = rounds_of(6);
+    if (all == UINT32_MAX) {
+        print_message("# skipped: processes cannot be traced here\n");
+        skip();
     }
+    assert_string_equal(text, "dxyz");
+    do { /* looks for an instruction in between */
+        if (high - low <= 1)
+            low = 0, high = all; /* another thread of the child has changed how many there are */
+        assert_true(++halvings < 200);
+        uint32_t middle = low + (high - low) / 2;
+        (void)overwrite(middle, text);
+        if (strcmp(text, "abcd") == 0)
+            low = middle;
+        else if (strcmp(text, "dxyz") == 0)
+            high = middle;
+    } while (strcmp(text, "d") != 0);
+    for (uint32_t i = 0; i < rounds; i++)
+        (void)overwrite(low + (uint32_t)((uint64_t)(high - low) * i / rounds), text);
 }
 
 /* ---- Stress ---- */
@@ -825,13 +886,15 @@ static void memory_that_is_not_there_is_an_error(void **state)
     bide_log_consumer consumer;
     bide_log_operation operation;
     log_object_name(&object);
-    allocations = 0;
-    failing_allocation = 1;
-    expect_refused(&object, "", -ENOSPC, "No space left");
+    allocations = failing_allocation = 0;
+    bide_log_destroy(opened(object.name, ""));
+    log_object_remove(&object);
     if (allocations == 0) {
         print_message("# skipped: the C library has another name for the call\n");
         skip();
     }
+    failing_allocation = allocations + 1;
+    expect_refused(&object, "", -ENOSPC, "No space left");
     assert_int_equal(shm_unlink(object.name), -1); /* nothing is left of it */
     bide_log *log = opened(object.name, "");
     failing_allocation = allocations + 1;
@@ -841,6 +904,7 @@ static void memory_that_is_not_there_is_an_error(void **state)
     bide_log_unsubscribe(&consumer);
     bide_log_destroy(log);
     log_object_remove(&object);
+    assert_int_equal(interruptible_allocations, 0);
 }
 
 /* There are 16 groups, and a place becomes free with its group. */
@@ -927,6 +991,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_process_reads_what_another_publishes),
         cmocka_unit_test(a_log_outlives_its_processes),
         cmocka_unit_test(what_a_killed_consumer_had_goes_to_another_process),
+        cmocka_unit_test(few_descriptors_are_enough_for_the_watch),
         cmocka_unit_test(what_a_killed_producer_had_claimed_is_free),
         cmocka_unit_test(a_process_that_is_killed_before_it_wakes_another_is_noticed),
         cmocka_unit_test(a_process_that_is_killed_anywhere_stops_no_other),

@@ -16,6 +16,7 @@
 #define BIDE_HTTP_MESSAGE_H
 
 #include "bide/auto_event.h"
+#include "bide/stop.h"
 #include "bide/stream.h"
 
 BIDE_EXTERN_C_BEGIN
@@ -166,7 +167,8 @@ typedef struct bide_http_output {
     bool is_sent_early; /* it is being sent: the buffer's bytes keep their place */
     int early_status;   /* of the last such send */
     bide_auto_event returned;
-    bide_auto_event *early_sender; /* starts that coroutine; NULL: it is busy, or there is none */
+    bide_auto_event *early_sender; /* starts that coroutine; NULL: there is none, or it sends nothing more */
+    bide_stop_source *early_pause; /* ends the read that it does instead; NULL: it does not read */
 } bide_http_output;
 
 BIDE_EXTERN_C_END

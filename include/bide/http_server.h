@@ -302,6 +302,7 @@ typedef struct bide_http_guard_ {
     bide_with_stop_operation phase;
     size_t before; /* bytes that were buffered when it joined */
     int status;    /* of the last read or write */
+    int result;    /* of the last read */
     bool is_reading;
     bool is_joined; /* the connection loop waits for the read */
 } bide_http_guard_;

@@ -19,8 +19,9 @@
  *    (bide_http_output_send_early_). Until that has ended, the buffer's bytes keep their place, only the free part behind
  *    them is used, and a write or flush waits before its first byte.
  *    An interim response stands behind earlier responses in the buffer, and is a complete message. The same coroutine
- *    sends it (`early_sender`), unless it is busy, and the operation only waits. So an interim response whose operation
- *    is cancelled, times out or is destroyed is still sent, and holds no other message back.
+ *    sends it (`early_sender`), for which its read is cancelled (`early_pause`), and the operation only waits. So an
+ *    interim response whose operation is cancelled, times out or is destroyed is still sent, and holds no other message
+ *    back. When the client has left, the other coroutine sends nothing more, and the operation does it itself.
  * 4. A chunk that is being gathered lies in the unsent part of the buffer and is not empty.
  */
 #include "output.h"
@@ -83,6 +84,7 @@ void bide_http_output_init_(bide_http_output *output, bide_writer *writer, bide_
     output->is_sent_early = false;
     output->early_status = 0;
     output->early_sender = NULL;
+    output->early_pause = NULL;
     bide_auto_event_init(&output->returned, false);
     bide_http_output_start_(output);
 }
@@ -399,6 +401,8 @@ bide_body(http_write)
            bide_writer_buffered(self->writer) != 0) { /* 3 */
         http_watch_start_wait(self->watch, bide_this_context());
         bide_auto_event_set(self->early_sender);
+        if (self->early_pause != NULL)
+            bide_stop_request(self->early_pause);
         bide_await_status(self->status, bide_auto_event_wait(&self->returning, &self->returned));
         http_watch_stop_wait(self->watch);
         if (self->status == 0)
@@ -513,6 +517,13 @@ int bide_http_output_take_back_(bide_http_output *output, int status)
     output->early_status = status;
     bide_auto_event_set(&output->returned);
     return status;
+}
+
+void bide_http_output_end_early_(bide_http_output *output)
+{
+    output->early_sender = NULL;
+    output->early_pause = NULL;
+    bide_auto_event_set(&output->returned);
 }
 
 /* ---- Other operations ---- */

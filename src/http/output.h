@@ -55,6 +55,9 @@ bide_awaiter *bide_http_output_flush_(bide_http_output *output);
  */
 bide_awaiter *bide_http_output_flush_interim_(bide_http_output *output);
 
+/* The other coroutine sends no more interim responses: the operation that waits for it, and later ones, send them. */
+void bide_http_output_end_early_(bide_http_output *output);
+
 /*
  * Sends the buffered output of earlier messages, without a byte of the current one. Meanwhile the buffer's bytes keep
  * their place, plain calls append behind them, and writes and flushes wait. After the awaiter has ended,

@@ -19,7 +19,7 @@
  *    the responses of several requests that arrived together. When a handler has suspended, for whatever
  *    it waits, the guard sends the output of earlier exchanges. A handler that never suspends cannot hold
  *    them for long. The close sends them too, if the current exchange has failed before it started to send
- *    its response. The guard also sends interim responses, unless it reads: then the earlier output has been sent.
+ *    its response. The guard also sends interim responses. If it reads, that is cancelled first.
  *    So no wait holds a complete response, and no failure or cancellation in a later request loses it. A stream
  *    such as TLS may have taken bytes that it has not sent. So the close also ends the output of the stream
  *    if the guard's send was cancelled, even if the buffer is empty.
@@ -36,7 +36,8 @@
  *    read: the body has been read, or the rest of it is buffered. It reads into the connection's buffer,
  *    so no byte of a later request is lost. The guard runs after the handler has suspended for the first
  *    time, because it was posted before; a handler that never waits costs no read. If the handler ends
- *    first, `loop` does not start a second read: it waits for that of the guard (`is_joined`). A head
+ *    first, `loop` does not start a second read: it waits for that of the guard (`is_joined`); if that was cancelled
+ *    for an interim response, `loop` reads then. A head
  *    may move in the buffer when it is parsed, and its handler may read: so `loop` cancels the guard's
  *    read before it parses buffered bytes, and waits until it has ended. Trailers are in the free part
  *    of the buffer, and an upgraded connection is read by the handler: in both cases the guard does not
@@ -282,6 +283,8 @@ void bide_http_abandon_(bide_http_connection *connection)
         return;
     connection->has_left = true;
     connection->closes = true;
+    /* (a handler that no stop reaches may wait for it) */
+    bide_http_output_end_early_(&connection->output);
     bide_stop_request(&connection->stop);
 }
 
@@ -331,7 +334,8 @@ static void http_guard_on_filled(bide_http_guard_ *self)
 {
     bide_http_connection *connection = self->connection;
     self->is_reading = false;
-    connection->output.early_sender = &self->start;
+    self->result = self->status;
+    connection->output.early_pause = NULL;
     bide_http_input_filled_(&connection->input, self->status);
     if (self->is_joined)
         bide_auto_event_set(&self->filled);
@@ -352,7 +356,7 @@ static void http_guard_close(bide_http_guard_ *self)
 static bide_awaiter *http_guard_read(bide_http_guard_ *self)
 {
     self->is_reading = true;
-    self->connection->output.early_sender = NULL;
+    self->connection->output.early_pause = &self->stop;
     return bide_with_stop(&self->phase, &self->stop,
                           bide_http_input_fill_(&self->connection->input));
 }
@@ -374,7 +378,9 @@ bide_coroutine(http_guard_body)
             bide_await_status(self->status, http_guard_read(self));
             http_guard_on_filled(self);
         }
-        if (bide_stop_requested(&self->stop)) { /* the connection loop has cancelled the read */
+        if (bide_stop_requested(&self->stop)) { /* the read was cancelled: 1, 5 */
+            if (self->status == -ECANCELED)
+                self->status = 0;
             http_guard_close(self);
             http_guard_open(self, bide_this_context());
         }
@@ -384,9 +390,7 @@ bide_coroutine(http_guard_body)
     bide_return(0);
     bide_finally();
     bide_http_output_withdraw_(&self->connection->output);
-    self->connection->output.early_sender = NULL;
-    /* (a handler that is shielded from the stop may wait for it) */
-    bide_auto_event_set(&self->connection->output.returned);
+    bide_http_output_end_early_(&self->connection->output);
     self->is_reading = false;
     http_guard_close(self);
     bide_end();
@@ -428,8 +432,10 @@ static bool http_connection_on_filled(bide_http_connection *connection)
 {
     size_t before = connection->guard.before;
     if (before != SIZE_MAX) { /* the guard has added them */
+        if (connection->status == 0 && connection->guard.result == -ECANCELED)
+            return true; /* its read was cancelled for an interim response: another follows */
         if (connection->status == 0)
-            connection->status = connection->guard.status;
+            connection->status = connection->guard.result;
     } else {
         before = bide_reader_buffered(&connection->reader);
         bide_http_input_filled_(&connection->input, connection->status);
@@ -739,6 +745,7 @@ void bide_http_init_connection_(bide_http_connection *connection, char *memory)
     connection->guard.connection = connection;
     connection->guard.before = SIZE_MAX;
     connection->guard.status = 0;
+    connection->guard.result = 0;
     connection->guard.is_reading = false;
     connection->guard.is_joined = false;
     bide_auto_event_init(&connection->guard.start, false);

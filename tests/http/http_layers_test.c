@@ -291,6 +291,131 @@ static void a_client_that_does_not_take_an_interim_response_is_dropped(void **st
     peer_end(&one);
 }
 
+/*
+ * Handlers that a stop does not reach (their waits have none) while their client leaves. Their interim response, or
+ * "100 Continue", waits for nobody who has ended.
+ */
+struct shielded {
+    bide_http_exchange exchange;
+    bide_with_stop_operation own;
+    bide_sleep sleep;
+    char body[16];
+};
+
+bide_coroutine(shielded_body)
+{
+    bide_begin(shielded_body, struct shielded * self);
+    handled.begun++;
+    if (path_is(&self->exchange, "/earlier")) {
+        static char text[200];
+        memset(text, 'x', sizeof text);
+        bide_try(bide_http_respond(&self->exchange, text, sizeof text));
+        bide_return(0);
+    }
+    bide_try(bide_with_stop(&self->own, NULL, bide_sleep_for(&self->sleep, SECOND)));
+    if (one.reads_not) { /* the earlier response is being sent: that fails */
+        bide_memory_pipe_reject(&one.from_server);
+        bide_try(bide_with_stop(&self->own, NULL, bide_sleep_for(&self->sleep, SECOND)));
+    }
+    if (path_is(&self->exchange, "/reads"))
+        bide_await_status(interim_status,
+                          bide_with_stop(&self->own, NULL, bide_http_read(&self->exchange, self->body, sizeof self->body)));
+    else
+        bide_await_status(interim_status,
+                          bide_with_stop(&self->own, NULL, bide_http_send_interim(&self->exchange, 103, NULL, 0)));
+    bide_try(bide_with_stop(&self->own, NULL, bide_http_respond(&self->exchange, "hello", 5)));
+    bide_finally();
+    handled.ended++;
+    bide_end();
+}
+
+#define READS "POST /reads HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 1\r\n\r\n"
+
+static void a_shielded_interim_response_does_not_outlast_its_client(void **state)
+{
+    (void)state;
+    peer_init(&one, &(bide_http_options){.handler = {&shielded_body, sizeof(struct shielded)}});
+    one.server.options.allows_half_close = false;
+    interim_status = 1;
+    assert_int_equal(peer_say(&one, GET("/")), 0); /* it has ended its output only */
+    assert_int_equal(interim_status, 0);
+    assert_string_equal(one.output, "HTTP/1.1 103 Early Hints\r\n\r\n" RESPONSE);
+    one.piece = 128; /* both requests, and a part of the first response */
+    one.reads_not = true;
+    one.ends = false;
+    interim_status = 1;
+    assert_int_equal(peer_say(&one, GET("/earlier") GET("/")), -ECONNRESET);
+    assert_int_equal(interim_status, -EPIPE);
+    interim_status = 1;
+    assert_int_equal(peer_say(&one, GET("/earlier") READS), -ECONNRESET);
+    assert_int_equal(interim_status, -EPIPE);
+    one.reads_not = false;
+    peer_end(&one);
+}
+
+/* The client is not waited for elsewhere: it has sent all, and the server watches whether it leaves. */
+struct resigned {
+    bide_http_exchange exchange;
+    bide_with_deadline_operation limited;
+    bide_http_field field;
+    bide_sleep sleep;
+};
+
+bide_coroutine(resigned_body)
+{
+    bide_begin(resigned_body, struct resigned * self);
+    handled.begun++;
+    if (path_is(&self->exchange, "/hints")) {
+        if (self->exchange.request.query.size != 0) /* the server reads then */
+            bide_try(bide_sleep_for(&self->sleep, SECOND));
+        self->field = (bide_http_field){{"Link", 4}, {link_value, strlen(link_value)}};
+        bide_await_status(interim_status, bide_with_timeout(&self->limited, SECOND,
+                                                            bide_http_send_interim(&self->exchange, 103, &self->field, 1)));
+        if (!bide_http_is(self->exchange.request.query, "responds"))
+            bide_try(bide_sleep_for(&self->sleep, 20 * SECOND));
+        arrived = one.output_size;
+    }
+    bide_try(bide_http_respond(&self->exchange, "hello", 5));
+    bide_finally();
+    handled.ended++;
+    bide_end();
+}
+
+static void an_interim_response_that_is_cancelled_is_sent_while_the_server_reads(void **state)
+{
+    static const char *const requests[] = {GET("/hints"), GET("/hints?later"), GET("/hints?responds")};
+    static char value[2500], input[600], wanted[4000];
+    (void)state;
+    peer_init(&one, &(bide_http_options){.handler = {&resigned_body, sizeof(struct resigned)}});
+    memset(value, 'v', sizeof value - 1);
+    link_value = value;
+    one.piece = 256;
+    one.read_pause = SECOND; /* so much in a second */
+    one.ends = false;
+    size_t first = (size_t)snprintf(wanted, sizeof wanted, "HTTP/1.1 103 Early Hints\r\nLink: %s\r\n\r\n", value);
+    strcpy(wanted + first, RESPONSE RESPONSE);
+    for (size_t i = 0; i < sizeof requests / sizeof *requests; i++)
+        for (int next = 0; next < 3; next++) { /* when the next request comes: at once, in between, at the end */
+            snprintf(input, sizeof input, "%s%s", requests[i], GET("/next"));
+            one.cut = next != 0 ? strlen(requests[i]) : 0;
+            one.cut_until = next == 2 ? first + 50 : 300;
+            assert_int_equal(peer_say(&one, input), -ETIMEDOUT); /* idle at last */
+            assert_int_equal(interim_status, -ETIMEDOUT);
+            if (i < 2)
+                assert_int_equal(arrived, first);
+            assert_string_equal(one.output, wanted);
+        }
+    /* it still notices that the client leaves */
+    one.server.options.allows_half_close = false;
+    one.cut = one.cut_until = 0;
+    one.ends = true;
+    one.pause = 5 * SECOND;
+    assert_int_equal(peer_say(&one, GET("/hints?later")), -ECONNRESET);
+    assert_int_equal(interim_status, -ETIMEDOUT);
+    one.pause = 0;
+    peer_end(&one);
+}
+
 static void interim_responses_are_refused_where_they_may_not_be(void **state)
 {
     static char large[9000];
@@ -434,6 +559,8 @@ int main(void)
         cmocka_unit_test(interim_responses_come_before_the_response),
         cmocka_unit_test(an_interim_response_that_is_cancelled_spoils_no_other),
         cmocka_unit_test(a_client_that_does_not_take_an_interim_response_is_dropped),
+        cmocka_unit_test(a_shielded_interim_response_does_not_outlast_its_client),
+        cmocka_unit_test(an_interim_response_that_is_cancelled_is_sent_while_the_server_reads),
         cmocka_unit_test(interim_responses_are_refused_where_they_may_not_be),
         cmocka_unit_test(events_are_written_by_lines),
         cmocka_unit_test(a_type_or_an_id_with_a_line_end_is_refused),

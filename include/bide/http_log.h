@@ -47,9 +47,9 @@ typedef enum bide_http_log_format {
 typedef struct bide_http_log {
     bide_task task;
     uint64_t lines;   /* ever */
-    uint64_t dropped; /* that found no room, or could not be written */
+    uint64_t dropped; /* that found no room (incidents: see below), or could not be written */
     int error;        /* of the last write that failed; what it was to write is lost. 0: none */
-    uint64_t suppressed; /* incidents that were not logged because there were too many */
+    uint64_t suppressed; /* incidents that were not logged: too many, or without room */
 
     /* of the library */
     bide_descriptor *file;
@@ -141,8 +141,10 @@ void bide_http_log_refused(bide_http_log *log, const bide_http_server *server, c
  *     [27/Nov/2026:11:15:29 +0000] 192.0.2.1 400 "GET / HTTP/9" the request is invalid
  *     [27/Nov/2026:11:15:30 +0000] 192.0.2.1 500 "GET /a HTTP/1.1" error 5: Input/output error
  *
- * At most 100 lines are logged at once, and one a second in the long run, of less than 1 KiB each: 90 MB a day. Further
- * ones are counted, and the next line is preceded by one with their number. So a client cannot fill a disk.
+ * At most 100 lines are logged at once, and one a second in the long run, of less than 1 KiB each: 90 MB a day. The first
+ * line of the request and the reason are cut for that. Further incidents, and those that find no room in the buffer, are
+ * counted, and the next line is preceded by one with their number. So a client cannot fill a disk. Halves of the memory
+ * that have 100 KiB have room for as many as come at once.
  * Threads: the loop's. Progress: wait-free, linear in the texts.
  */
 void bide_http_log_incident(bide_http_log *log, const bide_http_server *server,

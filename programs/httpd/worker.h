@@ -38,7 +38,8 @@ struct site {
     bide_blocking *blocking; /* opens uncached files */
 };
 
-enum { LOG_MEMORY = 1 << 18, ERROR_LOG_MEMORY = 1 << 15 };
+/* Each half of the latter has room for the lines of all incidents that are logged at once (http_log.h). */
+enum { LOG_MEMORY = 1 << 18, ERROR_LOG_MEMORY = 1 << 18 };
 
 struct worker {
     bide_task task;

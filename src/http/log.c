@@ -13,7 +13,7 @@
  * 3. A waiter for the end of a write resets `written` while a write is in progress, and sets it
  *    otherwise. The same thread sets it after the write.
  * 4. A line of an incident takes one of `incidents`, which grow by one a second, up to HTTP_LOG_BURST. A clock that goes
- *    back adds none.
+ *    back adds none. An incident whose line finds no room takes none, and is counted like one too many.
  */
 #define _GNU_SOURCE
 #include "bide/http_log.h"
@@ -26,10 +26,16 @@
 #include <string.h>
 
 /*
- * BURST     incidents that may be logged at once; one more each second
- * MAX_LINE  bytes of an incident's first line; each may need four in the log
+ * BURST       incidents that may be logged at once; one more each second
+ * MAX_LINE    bytes of an incident's first line; each may need four in the log
+ * MAX_REASON  the same of its reason, which may contain texts of the peer
  */
-enum { HTTP_LOG_INTERVAL = 1000000000, HTTP_LOG_BURST = 100, HTTP_LOG_MAX_LINE = 128 };
+enum {
+    HTTP_LOG_INTERVAL = 1000000000,
+    HTTP_LOG_BURST = 100,
+    HTTP_LOG_MAX_LINE = 128,
+    HTTP_LOG_MAX_REASON = 80
+};
 
 void bide_http_log_init(bide_http_log *log, bide_descriptor *file, void *memory, size_t size,
                         bide_http_log_format format)
@@ -178,18 +184,23 @@ static http_log_line http_log_start_line(bide_http_log *log)
     return line;
 }
 
-/* Keeps the line, unless it did not fit. */
-static void http_log_end_line(bide_http_log *log, const http_log_line *line)
+/* Keeps the line. Returns false if it did not fit. */
+static bool http_log_keep_line(bide_http_log *log, const http_log_line *line)
 {
     size_t before = log->filled;
-    if (line->full) {
-        log->dropped++;
-        return;
-    }
+    if (line->full)
+        return false;
     log->lines++;
     log->filled = (size_t)(line->at - log->halves[0]);
     if (before == 0 || (before < log->size / 2 && log->filled >= log->size / 2)) /* 2 */
         bide_auto_event_set(&log->news);
+    return true;
+}
+
+static void http_log_end_line(bide_http_log *log, const http_log_line *line)
+{
+    if (!http_log_keep_line(log, line))
+        log->dropped++;
 }
 
 void bide_http_log_exchange(bide_http_log *log, bide_http_exchange *exchange)
@@ -218,8 +229,8 @@ void bide_http_log_refused(bide_http_log *log, const bide_http_server *server, c
 
 /* ---- Incidents ---- */
 
-/* Returns whether an incident may be logged now: 4 */
-static bool http_log_admit(bide_http_log *log, int64_t now)
+/* Counts the incidents that may be logged now: 4 */
+static void http_log_earn(bide_http_log *log, int64_t now)
 {
     if (log->since == INT64_MIN || now < log->since)
         log->since = now;
@@ -228,16 +239,18 @@ static bool http_log_admit(bide_http_log *log, int64_t now)
     log->incidents += passed < HTTP_LOG_BURST - log->incidents ? (uint32_t)passed
                                                                : HTTP_LOG_BURST - log->incidents;
     bide_assert(log->incidents <= HTTP_LOG_BURST);
-    if (log->incidents == 0)
-        return false;
-    log->incidents--;
-    return true;
+}
+
+static bide_slice http_log_cut(const char *text, size_t size, size_t limit)
+{
+    return (bide_slice){text, size < limit ? size : limit};
 }
 
 static void http_log_put_reason(http_log_line *line, const bide_http_incident *incident)
 {
     if (incident->reason != NULL)
-        http_log_put_text(line, (bide_slice){incident->reason, strlen(incident->reason)});
+        http_log_put_text(
+            line, http_log_cut(incident->reason, strlen(incident->reason), HTTP_LOG_MAX_REASON));
     if (incident->reason != NULL && incident->error != 0)
         http_log_put(line, ": ", 2);
     if (incident->error == 0)
@@ -257,24 +270,14 @@ static void http_log_put_suppressed(bide_http_log *log, const char *time)
     http_log_put_string(&line, " - - \"-\" further incidents before this one: ");
     http_log_put_number(&line, log->uncounted);
     http_log_put(&line, "\n", 1);
-    http_log_end_line(log, &line);
-    if (!line.full)
+    if (http_log_keep_line(log, &line))
         log->uncounted = 0;
 }
 
-void bide_http_log_incident(bide_http_log *log, const bide_http_server *server,
-                            const bide_http_incident *incident)
+/* Returns false if there is no room. */
+static bool http_log_put_incident(bide_http_log *log, const char *time,
+                                  const bide_http_incident *incident)
 {
-    bide_slice text = incident->line;
-    const char *time = http_log_time(log, server);
-    if (!http_log_admit(log, log->second)) {
-        log->suppressed++;
-        log->uncounted++;
-        return;
-    }
-    http_log_put_suppressed(log, time);
-    if (text.size > HTTP_LOG_MAX_LINE)
-        text.size = HTTP_LOG_MAX_LINE;
     http_log_line line = http_log_start_line(log);
     http_log_put_string(&line, time);
     http_log_put(&line, " ", 1);
@@ -284,11 +287,28 @@ void bide_http_log_incident(bide_http_log *log, const bide_http_server *server,
         http_log_put_number(&line, (uint64_t)incident->status);
     else
         http_log_put(&line, "-", 1);
-    http_log_put_quoted(&line, text);
+    http_log_put_quoted(&line,
+                        http_log_cut(incident->line.data, incident->line.size, HTTP_LOG_MAX_LINE));
     http_log_put(&line, " ", 1);
     http_log_put_reason(&line, incident);
     http_log_put(&line, "\n", 1);
-    http_log_end_line(log, &line);
+    return http_log_keep_line(log, &line);
+}
+
+void bide_http_log_incident(bide_http_log *log, const bide_http_server *server,
+                            const bide_http_incident *incident)
+{
+    const char *time = http_log_time(log, server);
+    http_log_earn(log, log->second);
+    if (log->incidents != 0) {
+        http_log_put_suppressed(log, time);
+        if (http_log_put_incident(log, time, incident)) {
+            log->incidents--;
+            return;
+        }
+    }
+    log->suppressed++;
+    log->uncounted++;
 }
 
 /* ---- Writing ---- */

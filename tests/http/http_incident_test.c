@@ -219,9 +219,32 @@ static void a_client_cannot_fill_a_disk(void **state)
     assert_int_equal(errors.lines, 102 + 2 * 1000 + 101 + 101);
 }
 
+/* A line that finds no room is counted like one too many, and costs no other its place. */
+static void what_finds_no_room_is_counted(void **state)
+{
+    static const char further[] = TIME " - - \"-\" further incidents before this one: 4\n"
+                                  TIME " 192.0.2.1 400 \"x\" why\n";
+    static const char one_line[] = TIME " 192.0.2.1 400 \"x\" why\n";
+    (void)state;
+    begin_log();
+    errors.size = 2 * strlen(one_line) + 5;
+    log_some(6);
+    assert_int_equal(errors.lines, 2);
+    assert_int_equal(errors.suppressed, 4);
+    assert_int_equal(errors.dropped, 0);
+    errors.filled = 0; /* they were written */
+    errors.size = sizeof memory / 2;
+    log_some(1);
+    assert_int_equal(errors.filled, strlen(further));
+    assert_memory_equal(memory, further, strlen(further));
+    log_some(200);
+    assert_int_equal(errors.lines, 101); /* 100 incidents */
+    assert_int_equal(errors.suppressed, 107);
+}
+
 static void the_longest_line_is_bounded(void **state)
 {
-    static char line[8000];
+    static char line[8000], reason[8000];
     (void)state;
     begin_log();
     memset(line, '\1', sizeof line);
@@ -229,6 +252,15 @@ static void the_longest_line_is_bounded(void **state)
         .peer = "2001:db8:1111:2222:3333:4444:5555:6666", .status = 400, .line = {line, sizeof line}, .reason = "the request is invalid", .error = -EPROTO});
     assert_int_equal(errors.lines, 1);
     assert_true(errors.filled < 1024);
+    /* a reason may have texts of the peer too */
+    errors.filled = 0;
+    memset(reason, '\2', sizeof reason - 1);
+    bide_http_log_incident(&errors, &server, &(bide_http_incident){
+        .peer = "2001:db8:1111:2222:3333:4444:5555:6666", .status = 400, .line = {line, sizeof line}, .reason = reason, .error = -EPROTO});
+    assert_int_equal(errors.lines, 2);
+    assert_in_range(errors.filled, 256, 1023);
+    memory[errors.filled] = '\0';
+    assert_non_null(strstr(memory, "\\x02: error 71: Protocol error\n"));
 }
 
 int main(void)
@@ -240,6 +272,7 @@ int main(void)
         cmocka_unit_test(a_long_line_is_reported_in_part),
         cmocka_unit_test(a_line_says_when_who_and_why),
         cmocka_unit_test(a_client_cannot_fill_a_disk),
+        cmocka_unit_test(what_finds_no_room_is_counted),
         cmocka_unit_test(the_longest_line_is_bounded),
     };
     return cmocka_run_group_tests_name("http_incident", tests, NULL, NULL);

@@ -16,6 +16,10 @@ int worker_log_open(struct worker_log *log, const char *path, enum worker_log_st
                     void *memory, size_t size, bide_http_log_format format)
 {
     bide_descriptor *file = &log->files[0];
+    if (path != NULL && strcmp(path, "-") == 0) {
+        path = NULL;
+        stream = LOG_TO_OUTPUT;
+    }
     log->path = path;
     log->name = path != NULL ? path : stream == LOG_TO_ERROR ? "standard error" : "standard output";
     log->at = 0;

@@ -25,11 +25,11 @@ struct worker_log {
     int status;
 };
 
-/* Where a log without a file goes. */
+/* Where a log without a path goes. */
 enum worker_log_stream { LOG_NOWHERE, LOG_TO_OUTPUT, LOG_TO_ERROR };
 
 /*
- * Opens the file at `path`, or the stream if that is NULL. `memory` is for lines that are not yet written. Returns 0 or
+ * Opens the file at `path`, standard output if that is "-", or the stream if it is NULL. `memory` is for lines that are not yet written. Returns 0 or
  * a negative errno; worker_log_destroy must be called then too.
  */
 int worker_log_open(struct worker_log *log, const char *path, enum worker_log_stream stream,

@@ -130,7 +130,7 @@ static void confine_files(struct options *options)
         confine_allow_replaced(confine, options->key_log, CONFINE_WRITE);
     if (options->log != NULL && strcmp(options->log, "-") != 0)
         confine_allow_replaced(confine, options->log, CONFINE_WRITE);
-    if (options->error_log != NULL)
+    if (options->error_log != NULL && strcmp(options->error_log, "-") != 0)
         confine_allow_replaced(confine, options->error_log, CONFINE_WRITE);
     confine_allow_monitor(confine, options->monitor);
     confine_limit_files(confine, options->port);

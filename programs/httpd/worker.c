@@ -97,9 +97,7 @@ static int init_servers(struct worker *worker)
 static bool open_logs(struct worker *worker)
 {
     const struct options *options = &worker->site->options;
-    bool is_output = options->log != NULL && strcmp(options->log, "-") == 0;
-    int status = worker_log_open(&worker->log, is_output ? NULL : options->log,
-                                 is_output ? LOG_TO_OUTPUT : LOG_NOWHERE, worker->log_memory,
+    int status = worker_log_open(&worker->log, options->log, LOG_NOWHERE, worker->log_memory,
                                  sizeof worker->log_memory, options->log_format);
     int errors =
         worker_log_open(&worker->errors, options->error_log, LOG_TO_ERROR, worker->error_memory,

@@ -119,6 +119,17 @@ def the_error_log_is_opened_anew():
         check([line.split('"')[1] for line in lines] == ["BREW /1 HTTP/1.1", "BREW /2 HTTP/1.1"], lines)
 
 
+def a_dash_is_standard_output():
+    with Httpd({"a": TEXT}, ["--error-log", "-", "--log", "-"]) as httpd:
+        say(httpd, b"GET /a HTTP/9.1\r\nHost: a\r\n\r\n")
+        httpd.out.expect(TIME + r'127\.0\.0\.1 505 "GET /a HTTP/9.1" the version is unknown$')
+        httpd.reload()
+        say(httpd, b"BREW /b HTTP/1.1\r\n\r\n")
+        httpd.out.expect(TIME + r'127\.0\.0\.1 501 "BREW /b HTTP/1.1" ')
+        equal(httpd.stop()[1], [])
+    check(not os.path.exists("-"), "it is a file")
+
+
 def an_error_log_that_cannot_be_opened_is_reported():
     with tempfile.TemporaryDirectory() as directory:
         logs = os.path.join(directory, "logs")

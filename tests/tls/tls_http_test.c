@@ -47,6 +47,13 @@ bide_coroutine(handler_body)
         bide_event_set(&f.has_given_up);
         bide_try(bide_event_wait(&self->wait, &f.goes));
     }
+    if (bide_http_is(self->exchange.request.path, "/rash")) { /* its stop was requested before */
+        bide_event_set(&f.has_begun);
+        bide_try(bide_event_wait(&self->wait, &f.goes));
+        bide_await_status(f.status,
+                          bide_with_stop(&self->limited, &f.give_up,
+                                         bide_http_send_interim(&self->exchange, 103, NULL, 0)));
+    }
     do {
         bide_try(bide_http_read(&self->exchange, self->buffer, sizeof self->buffer));
     } while (self->exchange.count != 0);
@@ -247,6 +254,31 @@ static void an_interim_response_that_is_cancelled_spoils_no_other(void **state)
     }
 }
 
+/* The handler ends while the read of the server, which watched its client, is being cancelled for the interim response. */
+static void be_rash(void)
+{
+    static const char wanted[] = "HTTP/1.1 103 Early Hints\r\n\r\n" ANSWER("/rash", "5") ANSWER("/two", "4");
+    static char first[sizeof wanted];
+    bide_event_waiter wait;
+    bide_stop_request(&f.give_up);
+    say(GET("/rash"));
+    assert_int_equal(world_wait(f.pair.world, bide_event_wait(&wait, &f.has_begun)), 0);
+    for (int i = 0; i < 5; i++)
+        turn(f.pair.world);
+    bide_event_set(&f.goes);
+    memcpy(first, wanted, strlen(wanted) - strlen(ANSWER("/two", "4")));
+    expect(first);
+    assert_int_equal(f.status, -ECANCELED);
+    say(GET("/two"));
+    expect(wanted);
+    assert_int_equal(finish(), 0);
+}
+
+static void a_connection_goes_on_after_an_interim_response_that_was_cancelled(void **state)
+{
+    over_each_stream(state, be_rash);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -255,6 +287,7 @@ int main(void)
         world_test(a_slow_client_that_breaks_off_loses_no_response),
         world_test(a_handler_that_waits_holds_no_earlier_response),
         world_test(an_interim_response_that_is_cancelled_spoils_no_other),
+        world_test(a_connection_goes_on_after_an_interim_response_that_was_cancelled),
     };
     return cmocka_run_group_tests(tests, make_everyone, free_everyone);
 }

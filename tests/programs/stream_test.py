@@ -543,8 +543,9 @@ def test_help_and_version():
     check(re.fullmatch(rb"bide-stream \d+\.\d+\.\d+\n", out), out)
     with open("/dev/full", "wb") as full:
         equal(subprocess.run([PROGRAM, "--help"], stdout=full, timeout=PATIENCE, check=False).returncode, 1)
-        equal(subprocess.run([PROGRAM, "count", "ring:"], stdout=full, stderr=subprocess.DEVNULL, timeout=PATIENCE,
-                             check=False).returncode, 1)
+        done = subprocess.run([PROGRAM, "count", "ring:"], stdout=full, stderr=subprocess.PIPE, timeout=PATIENCE, check=False)
+        equal(done.returncode, 1)
+        check(b"No space left on device" in done.stderr, done.stderr)
 
 
 def test_wrong_command_lines_are_rejected():

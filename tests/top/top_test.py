@@ -118,7 +118,9 @@ def hello(version=1, program="p"):
 def it_says_how_it_is_used():
     assert "Usage: bide-top" in run("--help").stdout
     for wrong in (["--nothing"], ["--tasks", "x"], ["--tasks", "1001"], ["-d", "0"], ["-d", "nan"], ["one", "two"]):
-        assert run(*wrong).returncode == 2, wrong
+        done = run(*wrong)
+        assert done.returncode == 2, wrong
+        assert re.search("one program at a time|is out of range|unrecognized option", done.stderr), (wrong, done.stderr)
 
 
 @test

@@ -411,10 +411,14 @@ static void start_reply(struct client *client)
     client->pushed = 0;
 }
 
-/* True if the request is refused without memory, or may be. */
+/*
+ * True if the request is refused without memory, or may be. Not between slices: the result so far counts as memory, and its
+ * sources must not be evicted for it.
+ */
 static bool needs_room(const struct client *client, const struct command *command)
 {
-    return client->kv->options.max_memory != 0 &&
+    return client->kv->options.max_memory != 0 && client->listing.cursor == 0 &&
+           client->combining == NULL &&
            ((command->kind & GROWS) != 0 || client->transaction.is_open);
 }
 

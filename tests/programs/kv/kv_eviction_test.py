@@ -134,6 +134,32 @@ def test_without_eviction_what_needs_memory_is_refused():
                ("SET s z", OOM), ("DBSIZE", 0), ("CONFIG SET maxmemory 0", "OK"), ("SET s z", "OK"))
 
 
+def test_a_result_that_is_stored_in_slices_may_exceed_the_limit():
+    """Memory is made before a command, not between its slices, so its sources stay."""
+    count = 5 * TURN
+    for policy in ("noeviction", "allkeys-lru", "allkeys-random"):
+        with Server("--eviction", policy) as server:
+            client = server.client()
+            for at in range(0, count, TURN):
+                numbers = range(at, at + TURN)
+                client.call("SADD", f"s:{at}", *numbers)
+                client.call("ZADD", f"z:{at}", *[word for i in numbers for word in (i, i)])
+            for store, name in (("SUNIONSTORE", "s"), ("ZUNIONSTORE", "z")):
+                sources = [f"{name}:{at}" for at in range(0, count, TURN)]
+                keys = [len(sources), *sources] if name == "z" else sources
+                assert client.call("CONFIG", "SET", "maxmemory", number_of(server, client, "used_memory") + 1000) == "OK"
+                turns = number_of(server, client, "turns_ended")
+                assert client.call(store, "to", *keys) == count, (policy, store)
+                assert number_of(server, client, "turns_ended") - turns >= count // TURN - 1
+                assert client.call("EXISTS", *sources) == len(sources)
+                assert number_of(server, client, "used_memory") > int(server.info(client)["maxmemory"])
+                if policy == "noeviction":
+                    expect(client, ("SET a x", OOM))
+                expect(client, ("CONFIG SET maxmemory 0", "OK"), ("DEL to", 1))
+                until(lambda: server.info(client)["lazyfree_pending_objects"] == "0")
+                assert number_of(server, client, "evicted_keys") == 0
+
+
 def test_transactions_without_memory():
     """As in redis: nothing is queued without memory, and EXEC is refused if a queued request needs some."""
     with Server("--max-memory", 1000000) as server:

@@ -5,7 +5,10 @@
 
 #include <errno.h>
 
-enum { SLICE_BUCKETS = 512 }; /* buckets */
+enum {
+    SLICE_BUCKETS = 512,      /* buckets */
+    MIN_EXPIRY_CAPACITY = 256 /* of the heap of expiries, if it has any */
+};
 
 static void before_free_or_move(void *argument, struct entry *entry);
 static void before_free(void *argument, struct entry *entry);
@@ -82,6 +85,24 @@ static void clear_expiry(struct keys *keys, struct entry *entry)
         sift_down(keys, at, last);
 }
 
+/* Gives back memory of the heap if it is less than a quarter full. Without memory for a smaller one it stays. */
+static void shrink_expiries(struct keys *keys)
+{
+    if (keys->expiry_count == 0) {
+        memory_free(keys->expiries);
+        keys->expiries = NULL;
+        keys->expiry_capacity = 0;
+    } else if (keys->expiry_capacity > MIN_EXPIRY_CAPACITY &&
+               keys->expiry_count < keys->expiry_capacity / 4) {
+        size_t capacity = keys->expiry_capacity / 2;
+        struct expiry *expiries = memory_reallocate(keys->expiries, capacity * sizeof *expiries);
+        if (expiries == NULL)
+            return;
+        keys->expiries = expiries;
+        keys->expiry_capacity = capacity;
+    }
+}
+
 static int64_t expiry_of(const struct keys *keys, const struct entry *entry)
 {
     if (entry->expiry == 0)
@@ -103,10 +124,12 @@ bool keyspace_set_expiry(struct keyspace *keyspace, struct entry *entry, int64_t
     keyspace_before_change(keyspace, entry);
     if (entry->expiry != 0)
         clear_expiry(keys, entry);
-    if (time == 0)
+    if (time == 0) {
+        shrink_expiries(keys);
         return true;
+    }
     if (keys->expiry_count == keys->expiry_capacity) {
-        size_t capacity = keys->expiry_capacity != 0 ? keys->expiry_capacity * 2 : 256;
+        size_t capacity = keys->expiry_capacity != 0 ? keys->expiry_capacity * 2 : MIN_EXPIRY_CAPACITY;
         struct expiry *expiries = memory_reallocate(keys->expiries, capacity * sizeof *expiries);
         if (expiries == NULL || capacity > UINT32_MAX)
             return false;
@@ -331,8 +354,10 @@ bool keyspace_copy(struct keyspace *keyspace, struct bytes from, struct bytes to
 void keyspace_remove(struct keyspace *keyspace, struct entry **link)
 {
     keyspace_before_change(keyspace, *link);
-    if ((*link)->expiry != 0)
+    if ((*link)->expiry != 0) {
         clear_expiry(&keyspace->keys, *link);
+        shrink_expiries(&keyspace->keys);
+    }
     release_collection(keyspace, *link);
     memory_free(table_unlink(&keyspace->keys.table, link));
 }
@@ -348,6 +373,7 @@ void keyspace_remove_all(struct keyspace *keyspace)
         while (!table_free_some(&keyspace->keys.table, SLICE_BUCKETS))
             continue;
         keyspace->keys.expiry_count = 0;
+        shrink_expiries(&keyspace->keys);
         return;
     }
     *flushed = keyspace->keys;

@@ -108,6 +108,33 @@ def test_memory_is_counted():
             until(lambda: server.info(client)["used_memory"] == "0")
 
 
+def test_memory_of_expiries_is_given_back():
+    """Whatever removes them: eviction, deletion or PERSIST. Otherwise no key fits below a smaller limit."""
+    count = 100000
+
+    def fill_with_expiries():
+        for at in range(0, count, 10000):
+            assert call_all(client, [["SET", i, "x", "EX", 100000 + i] for i in range(at, at + 10000)]) == ["OK"] * 10000
+
+    with Server("--eviction", "volatile-ttl") as server:
+        client = server.client()
+        fill_with_expiries()
+        expect(client, ("CONFIG SET maxmemory 1000000", "OK"), ("SET a x EX 1", "OK"))
+        assert number_of(server, client, "used_memory") <= 1001000
+        assert 1000 < client.call("DBSIZE") < count
+        expect(client, ("CONFIG SET maxmemory 0", "OK"), ("FLUSHALL", "OK"))
+        fill_with_expiries()
+        before = number_of(server, client, "used_memory")
+        assert call_all(client, [["PERSIST", i] for i in range(count)]) == [1] * count
+        assert before - number_of(server, client, "used_memory") >= count * 16
+        assert client.call("PEXPIRE", 0, 100000) == 1 and client.call("PERSIST", 0) == 1
+        fill_with_expiries()
+        assert client.call("DEL", *range(count - 1)) == count - 1
+        until(lambda: server.info(client)["lazyfree_pending_objects"] == "0")
+        assert number_of(server, client, "used_memory") < 100000
+        assert client.call("TTL", count - 1) > 0
+
+
 GROW = ("APPEND s x", "BITFIELD s GET u8 0", "BITOP NOT t s", "BLMOVE l l LEFT LEFT 1", "BRPOPLPUSH l l 1", "COPY s t", "DECR n", "DECRBY n 1", "GETSET s x",
         "HINCRBY h a 1", "HINCRBYFLOAT h a 1", "HMSET h a b", "HSET h a b", "HSETNX h a b", "INCR n", "INCRBY n 1", "INCRBYFLOAT n 1",
         "LINSERT l BEFORE a b", "LMOVE l l LEFT LEFT", "LPUSH l a", "LPUSHX l a", "LSET l 0 a", "MSET s t", "MSETNX s t", "PSETEX s 10 x", "RPOPLPUSH l l",

@@ -4,17 +4,22 @@
 #include <stdlib.h>
 
 enum {
-    LCS_MAX_CELLS = 1 << 22, /* of the table, and so the time and the memory of a request */
-    LCS_CELLS = 64           /* that are a step of work */
+    LCS_CELLS = 64, /* that are a step of work */
+    LCS_MAX_CELLS = CLIENT_MAX_WORK * LCS_CELLS /* of the table: a request is at most one turn */
 };
 
-/* A request, and its table: lengths[i * (b.size + 1) + j] is the length for the first i bytes of `a` and j bytes of `b`. */
+/*
+ * A request, and its table: row i has the lengths for the first i bytes of `a` and, at j, the first j bytes of `b`. Rows are in
+ * the place of the earlier ones if the length of all is asked alone.
+ */
 struct lcs {
     struct client *client;
     struct bytes a, b;
     bool gets_length, gets_matches, has_match_lengths;
     int64_t min_match;
-    uint32_t *lengths;
+    size_t kept_rows;
+    uint32_t *lengths; /* of these rows; NULL if a string is empty */
+    uint32_t length;
 };
 
 /* Bytes that are equal one after the other, in both strings. */
@@ -63,34 +68,39 @@ static bool find_strings(struct lcs *lcs)
     return true;
 }
 
-static uint32_t *length_at(const struct lcs *lcs, size_t i, size_t j)
+static uint32_t *row_of(const struct lcs *lcs, size_t i)
 {
-    return &lcs->lengths[i * (lcs->b.size + 1) + j];
+    return &lcs->lengths[i % lcs->kept_rows * (lcs->b.size + 1)];
 }
 
 /* Returns false after an error reply. */
 static bool fill_table(struct lcs *lcs)
 {
     size_t rows = lcs->a.size + 1, columns = lcs->b.size + 1;
+    if (lcs->a.size == 0 || lcs->b.size == 0)
+        return true;
     if (rows > LCS_MAX_CELLS / columns) {
         reply_error(lcs->client, "-ERR the product of the sizes is more than %d", LCS_MAX_CELLS);
         return false;
     }
     lcs->client->kv->work += rows * columns / LCS_CELLS;
-    lcs->lengths = calloc(rows * columns, sizeof *lcs->lengths);
+    lcs->kept_rows = lcs->gets_length ? 2 : rows;
+    lcs->lengths = calloc(lcs->kept_rows * columns, sizeof *lcs->lengths);
     if (lcs->lengths == NULL) {
         reply_no_memory(lcs->client);
         return false;
     }
     for (size_t i = 1; i < rows; i++) {
+        const uint32_t *above = row_of(lcs, i - 1);
+        uint32_t *row = row_of(lcs, i); /* (whose first length stays 0) */
         for (size_t j = 1; j < columns; j++) {
-            uint32_t above = *length_at(lcs, i - 1, j), left = *length_at(lcs, i, j - 1);
             if (lcs->a.data[i - 1] == lcs->b.data[j - 1])
-                *length_at(lcs, i, j) = *length_at(lcs, i - 1, j - 1) + 1;
+                row[j] = above[j - 1] + 1;
             else
-                *length_at(lcs, i, j) = above > left ? above : left;
+                row[j] = above[j] > row[j - 1] ? above[j] : row[j - 1];
         }
     }
+    lcs->length = row_of(lcs, rows - 1)[columns - 1];
     return true;
 }
 
@@ -106,7 +116,7 @@ static bool previous_match(const struct lcs *lcs, size_t *i, size_t *j, struct l
             *match = (struct lcs_match){--*i, --*j, match->size + 1};
         } else if (match->size > 0) {
             break;
-        } else if (*length_at(lcs, *i - 1, *j) > *length_at(lcs, *i, *j - 1)) {
+        } else if (row_of(lcs, *i - 1)[*j] > row_of(lcs, *i)[*j - 1]) {
             --*i;
         } else {
             --*j;
@@ -142,13 +152,13 @@ static void reply_matches(const struct lcs *lcs)
     }
     reply_finish_array(client, begin, count);
     reply_bulk(client, bytes_of("len"));
-    reply_number(client, *length_at(lcs, lcs->a.size, lcs->b.size));
+    reply_number(client, lcs->length);
     finish_counted(client, all);
 }
 
 static void reply_subsequence(const struct lcs *lcs)
 {
-    size_t i = lcs->a.size, j = lcs->b.size, left = *length_at(lcs, i, j), size = left;
+    size_t i = lcs->a.size, j = lcs->b.size, left = lcs->length, size = left;
     char *text = malloc(size + 1);
     struct lcs_match match;
     if (text == NULL) {
@@ -173,7 +183,7 @@ void command_lcs(struct client *client)
     if (lcs.gets_matches)
         reply_matches(&lcs);
     else if (lcs.gets_length)
-        reply_number(client, *length_at(&lcs, lcs.a.size, lcs.b.size));
+        reply_number(client, lcs.length);
     else
         reply_subsequence(&lcs);
     free(lcs.lengths);

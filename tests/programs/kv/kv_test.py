@@ -251,12 +251,17 @@ def test_common_subsequences():
             assert client.call("LCS", "a", "b", "IDX") == [b"matches", [match[:2] for match in matches], b"len", len(text)]
             assert client.call("LCS", "a", "b", "withmatchlen", "IDX", "MINMATCHLEN", size) == [
                 b"matches", [match for match in matches if match[2] >= size], b"len", len(text)]
-        large = Error("ERR the product of the sizes is more than 4194304")
+        large = Error("ERR the product of the sizes is more than 524288")
         strings = Error("ERR The specified keys must contain string values")
         for key in ("c", "d"):
-            client.call("SET", key, b"xy" * 1024)
-        expect(client, ("LCS c d LEN", large), ("SETRANGE c 2048 z", 2049), ("LCS none d", b""), ("LCS c none IDX", [b"matches", [], b"len", 0]),
-               ("SET c " + "xy" * 1023 + "x", "OK"), ("SET d " + "xy" * 1023 + "x", "OK"), ("LCS c d LEN", 2047), ("RPUSH l a", 1), ("LCS l a", strings),
+            client.call("SET", key, b"xy" * 512)
+        expect(client, ("LCS c d LEN", large), ("LCS c d", large), ("LCS c d IDX", large), ("SETRANGE c 5000000 z", 5000001), ("LCS none c", b""), ("LCS c none", b""),
+               ("LCS c none LEN", 0), ("LCS c none IDX", [b"matches", [], b"len", 0]),
+               ("SET c " + "xy" * 511 + "x", "OK"), ("SET d " + "xy" * 255 + "x", "OK"))
+        before = int(server.info(client)["total_work"])
+        expect(client, ("LCS c d LEN", 511))
+        assert 8192 <= int(server.info(client)["total_work"]) - before < 8192 + 20
+        expect(client, ("LCS c d", b"xy" * 255 + b"x"), ("RPUSH l a", 1), ("LCS l a", strings),
                ("LCS a l NOT", strings), ("LCS a b LEN IDX", Error("ERR If you want both the length and indexes, please just use IDX.")),
                ("LCS a b MINMATCHLEN", Error("ERR syntax error")), ("LCS a b IDX MINMATCHLEN x", Error("ERR value is not an integer or out of range")),
                ("LCS a", Error("ERR wrong number of arguments for 'LCS' command")))

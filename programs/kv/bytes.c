@@ -97,25 +97,28 @@ static bool match_character(char c, struct bytes pattern, size_t *at)
 
 /*
  * Backtracking: after a mismatch behind a *, that * takes one more character. Going back to the
- * last * is enough.
+ * last * is enough. *steps are left.
  */
-bool bytes_match(struct bytes bytes, struct bytes pattern)
+static bool match_in_steps(struct bytes bytes, struct bytes pattern, uint64_t *steps)
 {
     size_t i = 0, at = 0, star = SIZE_MAX, from = 0;
-    uint64_t steps = (uint64_t)MATCH_STEPS * (bytes.size + pattern.size);
     while (i < bytes.size) {
         size_t before = at;
-        if (at < pattern.size && pattern.data[at] == '*') {
+        bool is_star = at < pattern.size && pattern.data[at] == '*';
+        bool matches =
+            !is_star && at < pattern.size && match_character(bytes.data[i], pattern, &at);
+        size_t taken = at > before ? at - before : 1;
+        if (*steps < taken) {
+            *steps = 0;
+            return false;
+        }
+        *steps -= taken;
+        if (is_star) {
             star = ++at;
             from = i;
-            continue;
-        }
-        bool matches = at < pattern.size && match_character(bytes.data[i], pattern, &at);
-        size_t taken = at > before ? at - before : 1;
-        if (steps < taken)
-            return false;
-        steps -= taken;
-        if (matches) {
+            if (at == pattern.size)
+                return true;
+        } else if (matches) {
             i++;
         } else if (star != SIZE_MAX) {
             at = star;
@@ -124,9 +127,18 @@ bool bytes_match(struct bytes bytes, struct bytes pattern)
             return false;
         }
     }
-    while (at < pattern.size && pattern.data[at] == '*')
-        at++;
+    for (; at < pattern.size && pattern.data[at] == '*'; at++)
+        *steps -= *steps > 0;
     return at == pattern.size;
+}
+
+bool bytes_match(struct bytes bytes, struct bytes pattern, uint64_t *work)
+{
+    const uint64_t all = (uint64_t)MATCH_STEPS * (bytes.size + pattern.size);
+    uint64_t left = all;
+    bool matches = match_in_steps(bytes, pattern, &left);
+    *work += (all - left) / MATCH_WORK_STEPS;
+    return matches;
 }
 
 /* ---- Growing buffers ---- */

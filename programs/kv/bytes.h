@@ -43,10 +43,10 @@ bool number_read(struct bytes text, int64_t *number);
 /*
  * Matches a glob pattern of *, ?, [a-z], [^a-z] and \c. If it takes more than MATCH_STEPS steps for
  * each byte of the text and the pattern, it does not match. A pattern of up to half as many bytes
- * never does.
+ * never does. Adds the work to *work: 1 for MATCH_WORK_STEPS steps.
  */
-enum { MATCH_STEPS = 128 };
-bool bytes_match(struct bytes bytes, struct bytes pattern);
+enum { MATCH_STEPS = 128, MATCH_WORK_STEPS = 32 };
+bool bytes_match(struct bytes bytes, struct bytes pattern, uint64_t *work);
 
 /* ---- Growing buffers ---- */
 

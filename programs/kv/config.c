@@ -103,7 +103,8 @@ static void get_parameters(struct client *client)
     for (size_t i = 0; i < PARAMETERS; i++) {
         bool found = false;
         for (size_t j = 2; j < client->request.count; j++, client->kv->work++)
-            found |= bytes_match(bytes_of(parameters[i].name), client_argument(client, j));
+            found |= bytes_match(bytes_of(parameters[i].name), client_argument(client, j),
+                                 &client->kv->work);
         if (!found)
             continue;
         reply_parameter(client, &parameters[i]);

@@ -379,7 +379,8 @@ static void reply_matching_entry(void *argument, struct entry *entry)
         return;
     if (search->type != NULL && !is_type(entry, search->type))
         return;
-    if (search->pattern.data != NULL && !bytes_match(entry_key(entry), search->pattern))
+    if (search->pattern.data != NULL &&
+        !bytes_match(entry_key(entry), search->pattern, &search->client->kv->work))
         return;
     reply_bulk(search->client, entry_key(entry));
     search->found++;

@@ -8,9 +8,6 @@
  */
 #include "commands.h"
 
-/* Bytes of a name and a pattern whose comparison is as much work as a visit. */
-enum { WORK_BYTES = 32 };
-
 /* The entries that are listed, and how. */
 struct listed {
     struct client *client;
@@ -37,11 +34,8 @@ static void list_entry(void *argument, struct entry *entry)
     if (client_refuses_reply(client) || (listed->keys != NULL && entry->expiry != 0 &&
                                          keyspace_expiry(listed->keys, entry) <= listed->keys->now))
         return;
-    if (listed->pattern.data != NULL) {
-        client->kv->work += (listed->pattern.size + name.size) / WORK_BYTES;
-        if (!bytes_match(name, listed->pattern))
-            return;
-    }
+    if (listed->pattern.data != NULL && !bytes_match(name, listed->pattern, &client->kv->work))
+        return;
     if (listed->has_names)
         list_bytes(client, name);
     if (listed->has_values)

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-enum { PATTERN_BYTES = 32, MESSAGE_BYTES = 1024 }; /* compared, or copied, for another step */
+enum { MESSAGE_BYTES = 1024 }; /* copied, for another step */
 
 /* A queued message. Its channel's name and its bytes follow. */
 struct publication {
@@ -75,8 +75,8 @@ static void deliver_to(struct subscription *subscription, const struct message *
 /* True if the pattern, a step or more of work, matches. */
 static bool is_match(struct kv *kv, const struct channel *pattern, struct bytes channel)
 {
-    kv->work += 1 + (pattern->name_size + channel.size) / PATTERN_BYTES;
-    return bytes_match(channel, channel_name(pattern));
+    kv->work++;
+    return bytes_match(channel, channel_name(pattern), &kv->work);
 }
 
 /* The message begins with the subscribers of its channel. */
@@ -224,6 +224,10 @@ void command_publish(struct client *client)
 {
     struct pubsub *pubsub = &client->kv->pubsub;
     struct message message = {client_argument(client, 1), client_argument(client, 2), 0};
+    if (message.channel.size > PUBSUB_MAX_NAME) {
+        reply_error(client, "-ERR a channel may have %d bytes", PUBSUB_MAX_NAME);
+        return;
+    }
     if (client->has_published) { /* (this is the request again) */
         client->has_published = false;
         reply_number(client, client->receivers);

@@ -233,6 +233,10 @@ static size_t subscribing_first(const struct client *client)
 static void subscribe_to(struct client *client, bool is_pattern, struct bytes name)
 {
     struct buffer key = {0};
+    if (name.size > PUBSUB_MAX_NAME) {
+        reply_error(client, "-ERR a channel or pattern may have %d bytes", PUBSUB_MAX_NAME);
+        return;
+    }
     bool done = make_subscription_key(&key, client, is_pattern, name);
     struct bytes key_bytes = {key.data, buffer_used(&key)};
     bool is_new = done && pointer_at(&client->kv->pubsub.subscriptions, key_bytes) == NULL;

@@ -18,6 +18,12 @@ struct client;
 struct kv;
 struct publication;
 
+/*
+ * Bytes of a channel or of a pattern, to which one may subscribe or publish. So the comparison of two, which is not divided, is
+ * at most 128 steps for each byte of both (bytes_match).
+ */
+enum { PUBSUB_MAX_NAME = 4096 };
+
 /* A channel or pattern exists while it has a subscription. */
 struct channel {
     struct subscription *subscriptions;

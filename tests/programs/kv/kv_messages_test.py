@@ -201,5 +201,46 @@ def test_patterns_of_a_client_have_a_limit():
         assert other.call("GET", "none") is None  # (it has no subscription)
 
 
+def test_names_of_channels_and_patterns_have_a_limit():
+    with Server() as server:
+        client, other = server.client(), server.client()
+        name, long = "a" * 4096, "a" * 4097
+        refused = Error("ERR a channel or pattern may have 4096 bytes")
+        assert subscribe(client, "SUBSCRIBE", name, long, "b") == [[b"subscribe", name.encode(), 1], refused, [b"subscribe", b"b", 2]]
+        assert subscribe(client, "PSUBSCRIBE", long, "a*") == [refused, [b"psubscribe", b"a*", 3]]
+        assert other.call("PUBLISH", long, "x") == Error("ERR a channel may have 4096 bytes")
+        assert other.call("PUBLISH", name, "x") == 2
+        assert client.read() == [b"message", name.encode(), b"x"] and client.read() == [b"pmessage", b"a*", name.encode(), b"x"]
+        assert client.call("UNSUBSCRIBE", long) == [b"unsubscribe", long.encode(), 3]
+
+
+def test_a_slow_pattern_is_more_work():
+    """The steps of a comparison count, 32 as one, whatever compares."""
+    text, pattern = "a" * 4096, "*" + "a" * 100 + "b"
+    steps = (4096 - 100) * 100
+
+    def work_of(*words):
+        before = int(server.info(other)["total_work"])
+        reply = other.call(*words)
+        return reply, int(server.info(other)["total_work"]) - before
+
+    with Server() as server:
+        client, other = server.client(), server.client()
+        for words, wanted in ((("PSUBSCRIBE", pattern), [b"psubscribe", pattern.encode(), 1]), (("SUBSCRIBE", text), [b"subscribe", text.encode(), 2])):
+            assert client.call(*words) == wanted
+        assert other.call("SET", text, "x") == "OK" and other.call("HSET", "h", text, "x") == 1
+        for words, wanted in ((("PUBLISH", text, "x"), 1), (("KEYS", pattern), []), (("SCAN", 0, "MATCH", pattern), [b"0", []]), (("HSCAN", "h", 0, "MATCH", pattern), [b"0", []]),
+                              (("PUBSUB", "CHANNELS", pattern), [])):
+            reply, work = work_of(*words)
+            if words[0] in ("SCAN", "HSCAN"):
+                reply[0] = b"0"  # (the scan ends with the turn)
+            assert reply == wanted and steps / 32 <= work <= 2 * steps / 32, (words[0], reply, work)
+        reply, work = work_of("KEYS", "h" + "*" * 32000)
+        assert reply == [b"h"] and work >= 1000, work
+        # (a pattern that fits at once is little work)
+        reply, work = work_of("KEYS", "a*")
+        assert reply == [text.encode()] and work < 100, work
+
+
 if __name__ == "__main__":
     run([value for name, value in list(globals().items()) if name.startswith("test_")])

@@ -124,6 +124,9 @@ async int run_requests(struct client *client, bool until_subscribed)
         if (client->control == CONTROL_REPEAT) {
             client->control = CONTROL_NONE;
             client->repeats_request = true;
+            if (client->awaits_group && journal_is_behind(journal))
+                try await journal_next_group(journal);
+            client->awaits_group = false;
         } else if (client->control == CONTROL_WAIT) {
             try await wait_for_elements(client);
         }

@@ -60,6 +60,7 @@ struct client {
     struct buffer in;
     struct request request;
     bool repeats_request; /* it is complete, and is to be run again */
+    bool awaits_group;    /* before that: the append-only file is behind */
     size_t checked;       /* 0, or the argument before which no key was ready */
     uint64_t serial;      /* of the key that was ready last when they were checked; or 0 */
     struct buffer out;

@@ -8,9 +8,7 @@
 
 enum {
     MAX_KEYS = 256,        /* removed at a time */
-    FREED_AT_A_TIME = 512, /* keys and elements */
-    MAX_PENDING_BYTES =
-        1 << 20 /* of records; no more keys are removed while more wait to be written */
+    FREED_AT_A_TIME = 512  /* keys and elements */
 };
 
 /*
@@ -36,7 +34,7 @@ async int expire_keys(struct kv *kv)
             waiting_leave(&kv->waiting);
             journal_wake_writer(&kv->journal);
             status = await bide_sleep_for(TASKS_PAUSE);
-            if (status == 0 && buffer_used(&kv->journal.filling) > MAX_PENDING_BYTES)
+            if (status == 0 && buffer_used(&kv->journal.filling) > JOURNAL_MAX_PENDING)
                 status = kv->journal.is_full ? await bide_event_wait(&kv->journal.has_room)
                                              : await journal_next_group(&kv->journal);
         }

@@ -126,6 +126,15 @@ static inline bool journal_holds_replies(struct journal *journal, bool has_chang
            bide_sequence_precedes(published, (bide_sequence)journal->last_group);
 }
 
+/* Bytes of records: no more keys expire, or are evicted, while more wait to be written. */
+enum { JOURNAL_MAX_PENDING = 1 << 20 };
+
+/* True if it is so. Then journal_next_group may be called. */
+static inline bool journal_is_behind(const struct journal *journal)
+{
+    return buffer_used(&journal->filling) > JOURNAL_MAX_PENDING && !journal->is_full;
+}
+
 /* True for errors of a write that pass when there is room again. */
 static inline bool journal_is_full_error(int status)
 {

@@ -7,7 +7,7 @@
 
 #include "memory.h"
 
-enum room { ROOM_NONE, ROOM_LATER, ROOM_FOUND };
+enum room { ROOM_NONE, ROOM_LATER, ROOM_BEHIND, ROOM_FOUND };
 
 /* Returns false if no key is to be evicted. */
 static bool evict_key(struct kv *kv)
@@ -24,7 +24,10 @@ static bool evict_key(struct kv *kv)
     return true;
 }
 
-/* While the append-only file has no room, nothing is evicted, and requests that change keys are refused anyway. */
+/*
+ * While the append-only file has no room, nothing is evicted, and requests that change keys are refused anyway. ROOM_BEHIND: more
+ * is evicted when the file has the next group.
+ */
 static enum room make_room(struct client *client)
 {
     struct kv *kv = client->kv;
@@ -32,6 +35,8 @@ static enum room make_room(struct client *client)
     while (memory_used > kv->options.max_memory && !kv->journal.is_full) {
         if (kv->work >= limit)
             return ROOM_LATER;
+        if (keyspace_unfreed(&kv->keys) == 0 && journal_is_behind(&kv->journal))
+            return ROOM_BEHIND;
         if (keyspace_unfreed(&kv->keys) > 0)
             kv->work += keyspace_free_some(&kv->keys, (size_t)(limit - kv->work));
         else if (!evict_key(kv))
@@ -62,8 +67,11 @@ bool command_lacks_room(struct client *client, const struct command *command)
     if (!is_queued && !grows)
         return false;
     enum room room = make_room(client);
+    client->awaits_group = room == ROOM_BEHIND;
     if (room == ROOM_LATER)
         client_end_turn(client);
+    else if (room == ROOM_BEHIND)
+        client_repeat_request(client);
     else if (room == ROOM_NONE)
         reply_no_room(client, command);
     return room != ROOM_FOUND;

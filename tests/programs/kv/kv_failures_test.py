@@ -175,6 +175,30 @@ def test_a_sync_that_the_stop_cancels_is_no_error():
     with_directory(stop_while_syncing)
 
 
+def test_evictions_wait_for_a_slow_file():
+    """Their records are in groups of a megabyte or little more, since no more are made while the file is behind."""
+    if Server.io != "epoll" or not may_trace():
+        return
+    count, name, most = 40000, "x" * 200, 2 << 20
+
+    def evict_while_writing():
+        slow = ("strace", "-f", "--seccomp-bpf", "-qq", "-o", path("trace"), "-e", "trace=pwrite64", "-e", "inject=pwrite64:delay_enter=200000")
+        with Server("--append-only", path("file"), "--eviction", "allkeys-random", before=slow, environment=TRACED, says=True) as server:
+            client = server.client()
+            for at in range(0, count, 4000):
+                assert client.call("MSET", *[word for i in range(at, at + 4000) for word in (f"{name}{i}", i)]) == "OK"
+            assert client.call("CONFIG", "SET", "maxmemory", "2mb") == "OK"
+            assert client.call("SET", "a", "x") == "OK"
+            assert int(server.info(client)["evicted_keys"]) > count // 2
+            shut_down(server)
+            assert (server.wait(), server.said()) == (0, "")
+        with open(path("trace"), encoding="utf-8", errors="replace") as file:
+            sizes = [int(size) for size in re.findall(r"pwrite64\(.*\) = (\d+)", file.read())]
+        assert sum(sizes) > 2 * most and max(sizes) < most, sizes
+
+    with_directory(evict_while_writing)
+
+
 # ---- Allocations, and calls on sockets ----
 
 

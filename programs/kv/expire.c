@@ -7,8 +7,8 @@
 #include <errno.h>
 
 enum {
-    MAX_KEYS = 256,        /* removed at a time */
-    FREED_AT_A_TIME = 512  /* keys and elements */
+    MAX_KEYS = 256,       /* removed at a time */
+    FREED_AT_A_TIME = 512 /* keys and elements */
 };
 
 /*

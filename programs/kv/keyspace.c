@@ -129,7 +129,8 @@ bool keyspace_set_expiry(struct keyspace *keyspace, struct entry *entry, int64_t
         return true;
     }
     if (keys->expiry_count == keys->expiry_capacity) {
-        size_t capacity = keys->expiry_capacity != 0 ? keys->expiry_capacity * 2 : MIN_EXPIRY_CAPACITY;
+        size_t capacity =
+            keys->expiry_capacity != 0 ? keys->expiry_capacity * 2 : MIN_EXPIRY_CAPACITY;
         struct expiry *expiries = memory_reallocate(keys->expiries, capacity * sizeof *expiries);
         if (expiries == NULL || capacity > UINT32_MAX)
             return false;

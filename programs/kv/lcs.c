@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 enum {
-    LCS_CELLS = 64, /* that are a step of work */
+    LCS_CELLS = 64,                             /* that are a step of work */
     LCS_MAX_CELLS = CLIENT_MAX_WORK * LCS_CELLS /* of the table: a request is at most one turn */
 };
 

@@ -1,5 +1,5 @@
 /*
- * The memory of keys, values, subscriptions and watches, which is counted as the allocator has rounded it. The buffers of clients
+ * The memory of keys, values, subscriptions, watches and tables of waiters, which is counted as the allocator has rounded it. The buffers of clients
  * and of files do not count. One thread.
  */
 #ifndef KV_MEMORY_H

@@ -39,6 +39,7 @@
  * there, or to shut it down, is misuse, and reported; so is a coroutine that is started on it or woken, one that was
  * woken and is destroyed, and a timer of it that is set or cleared. If a coroutine of the pool has forked, it
  * continues in the child until it suspends or ends, which is misuse too: it calls exec or _exit before.
+ * So does a function that bide_join or fork.h runs: its return in the child is not always reported.
  *
  * Why it is correct: src/schedule/pool/worker.c, and run_queue.h beside it.
  */

@@ -30,17 +30,25 @@ static int decode_escape(const char *at, size_t size)
                                                                                             : byte;
 }
 
-/* Decodes the segment at the front of *path into `out`, and removes it. Returns false if servers read it differently. */
-static bool decode_segment(bide_slice *path, char *out, struct segment *segment)
+/*
+ * Decodes the segment at the front of *path into `out`, with or without its parameters, and removes it. Returns false if
+ * servers read it differently.
+ */
+static bool decode_segment(bide_slice *path, bool has_parameters, char *out,
+                           struct segment *segment)
 {
+    bool is_parameter = false;
     *segment = (struct segment){.text = out};
     while (path->size != 0 && *path->data != '/') {
         bool is_escape = *path->data == '%';
         int byte = is_escape ? decode_escape(path->data, path->size) : (unsigned char)*path->data;
         if (byte < 0 || (byte == '\\' && !is_escape))
             return false;
-        out[segment->size++] = (char)byte;
-        segment->has_escapes |= is_escape;
+        is_parameter |= byte == ';' && !is_escape && !has_parameters;
+        if (!is_parameter) {
+            out[segment->size++] = (char)byte;
+            segment->has_escapes |= is_escape;
+        }
         path->data += is_escape ? 3 : 1;
         path->size -= is_escape ? 3 : 1;
     }
@@ -62,7 +70,7 @@ static size_t without_last_segment(const char *text, size_t size)
     return slash != NULL ? (size_t)(slash - text) : 0;
 }
 
-int path_normalize(bide_slice path, char *out, size_t *size)
+static int normalize(bide_slice path, bool has_parameters, char *out, size_t *size)
 {
     bool has_empty = false;
     size_t used = 0;
@@ -77,7 +85,7 @@ int path_normalize(bide_slice path, char *out, size_t *size)
         path.data++;
         path.size--;
         out[used] = '/';
-        if (!decode_segment(&path, out + used + 1, &segment))
+        if (!decode_segment(&path, has_parameters, out + used + 1, &segment))
             return -EINVAL;
         unsigned dots = count_dots(&segment);
         if (dots != 0 && (segment.has_escapes || segment.size != dots || (dots == 2 && has_empty)))
@@ -92,4 +100,14 @@ int path_normalize(bide_slice path, char *out, size_t *size)
     }
     *size = used;
     return 0;
+}
+
+int path_normalize(bide_slice path, char *out, size_t *size)
+{
+    return normalize(path, true, out, size);
+}
+
+int path_normalize_without_parameters(bide_slice path, char *out, size_t *size)
+{
+    return normalize(path, false, out, size);
 }

@@ -25,4 +25,7 @@
  */
 int path_normalize(bide_slice path, char *out, size_t *size);
 
+/* The same as servers read the path that leave out the parameters of each segment, from its first ";" on. */
+int path_normalize_without_parameters(bide_slice path, char *out, size_t *size);
+
 #endif

@@ -89,6 +89,12 @@ int routes_choose(const struct listen *listen, bide_slice host, bide_slice path,
     int status = path_normalize(path, normal, &size);
     if (status == 0)
         *route = choose_by_path(listen, name, (bide_slice){normal, size});
+    /* Some servers leave parameters out, and others do not: they must have the same route. */
+    if (status == 0 && path.size != 0 && memchr(path.data, ';', path.size) != NULL) {
+        status = path_normalize_without_parameters(path, normal, &size);
+        if (status == 0 && choose_by_path(listen, name, (bide_slice){normal, size}) != *route)
+            status = -EINVAL;
+    }
     if (normal != text)
         free(normal);
     return status;

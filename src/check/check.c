@@ -92,6 +92,7 @@ bide_check_finding bide_check_replay(const bide_check_scenario *scenario, const 
     if (!replay_read(replay)) {
         result->finding = BIDE_CHECK_BAD_SCENARIO;
         result->message = strdup("this is not the text of an execution");
+        the_checker.scenario = scenario;
         return result->finding;
     }
     graph *g = graph_new();

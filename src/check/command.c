@@ -3,6 +3,7 @@
  */
 #define _GNU_SOURCE
 #include "command.h"
+#include "sample.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -58,7 +59,8 @@ static bool read_sampling(main_options *o, const char *a, const char *value)
         return o->has_seed = read_seed(value, &o->sampling.seed);
     if (strcmp(a, "--random") == 0 && is_number(value, 18))
         o->sampling.runs = strtoull(value, NULL, 10);
-    else if (strcmp(a, "--pct") == 0 && is_number(value, 2))
+    else if (strcmp(a, "--pct") == 0 && is_number(value, 2) &&
+             strtoul(value, NULL, 10) <= SAMPLE_MAX_DEPTH)
         o->sampling.depth = (unsigned)strtoul(value, NULL, 10);
     else
         return false;
@@ -155,13 +157,18 @@ bool command_read_unfinished(const main_options *o)
     FILE *file = o->unfinished != NULL ? fopen(o->unfinished, "re") : NULL;
     if (o->unfinished == NULL)
         return true;
-    if (file == NULL || (getdelim(&unfinished_names, &size, '\0', file) < 0 && ferror(file) != 0)) {
+    bool is_empty = file != NULL && getdelim(&unfinished_names, &size, '\0', file) < 0;
+    if (file == NULL || (is_empty && ferror(file) != 0)) {
         fprintf(stderr, "bide_check: %s: %s\n", o->unfinished, strerror(errno));
         if (file != NULL)
             fclose(file);
         return false;
     }
     fclose(file);
+    if (is_empty) {
+        free(unfinished_names); /* (memory without a text) */
+        unfinished_names = NULL;
+    }
     return true;
 }
 

@@ -40,7 +40,7 @@
 
 #include <string.h>
 
-enum { MAX_DEPTH = 32, MAX_ROW = 500, MAX_ROUND = 64 };
+enum { MAX_ROW = 500, MAX_ROUND = 64 };
 
 static uint64_t sample_state; /* of the generator */
 static unsigned sample_depth; /* 0: each thread is equally probable */
@@ -58,7 +58,8 @@ static struct {
 
     int priorities[THREADS];
     int lowest;
-    uint64_t changes[MAX_DEPTH]; /* before these steps a priority changes; 0: it has changed */
+    uint64_t
+        changes[SAMPLE_MAX_DEPTH]; /* before these steps a priority changes; 0: it has changed */
 } sampled;
 
 static uint64_t sample_random(void)
@@ -250,7 +251,7 @@ static void run_sampled(uint64_t seed, unsigned depth)
 
 void sample_all(const bide_check_sampling *sampling)
 {
-    unsigned depth = sampling->depth < MAX_DEPTH ? sampling->depth : MAX_DEPTH;
+    unsigned depth = sampling->depth < SAMPLE_MAX_DEPTH ? sampling->depth : SAMPLE_MAX_DEPTH;
     bide_check_result *r = the_checker.result;
     r->is_sampled = true;
     decide_begin();
@@ -261,8 +262,9 @@ void sample_all(const bide_check_sampling *sampling)
     }
     for (uint64_t i = 0; i < sampling->runs && !the_checker.stopped; i++) {
         run_sampled(sampling->seed + i, depth);
-        if (progress_sampled(i + 1, sampling->runs) && i + 1 < sampling->runs)
-            the_checker.stopped = r->is_unfinished = true;
+        if (progress_sampled(i + 1, sampling->runs) && !the_checker.stopped &&
+            i + 1 < sampling->runs)
+            the_checker.stopped = r->is_unfinished = true; /* nothing was found */
     }
     if (r->finding == BIDE_CHECK_NOTHING || r->executions + r->blocked == 0)
         r->seed = sampling->seed;

@@ -11,6 +11,8 @@
 
 #include "execution.h"
 
+enum { SAMPLE_MAX_DEPTH = 32 }; /* of PCT */
+
 /* Runs the executions of a sampling, until there is a finding or a limit is reached. */
 void sample_all(const bide_check_sampling *sampling);
 

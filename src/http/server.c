@@ -165,8 +165,6 @@ static void http_check_handler(const bide_http_handler *handler)
 #endif
 }
 
-const char bide_link_with_lbide_http_ = 0;
-
 #undef bide_http_server_init
 int bide_http_server_init(bide_http_server *server, const bide_http_options *options)
 {

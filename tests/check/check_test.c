@@ -1512,6 +1512,7 @@ static void the_status_is_5_if_executions_were_drawn(void **unused)
         {"--random", "x"},
         {"--pct", "0"},
         {"--pct", "100"},
+        {"--pct", "33"},
         {"--seed", "1"},
         {"--random", "1", "--seed", "-1"},
         {"--random", "1", "--seed", "18446744073709551616"},

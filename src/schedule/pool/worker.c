@@ -397,11 +397,15 @@ void bide_pool_set_deque_hooks_(bide_thread_pool *pool, const bide_pool_deque_ho
 
 #if !BIDE_CHECK
 
-/* The forking thread was a worker's: it has its coroutine's code to run, and no pool to post to. */
+/*
+ * The forking thread was a worker's, or it was none: it may have its coroutine's code to run, and there is no pool to post
+ * to. If it waits, no thread of the pool is blocked.
+ */
 static void worker_in_child(bool was_alone)
 {
     (void)was_alone;
     bide_pool_post_here_(NULL);
+    bide_pool_here_set_(NULL);
 }
 
 static const bide_fork_handlers_ worker_fork_handlers = {BIDE_FORK_SCHEDULE_, NULL, NULL,

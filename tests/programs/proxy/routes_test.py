@@ -38,10 +38,14 @@ def paths_are_matched_in_their_normal_form():
                            "/x/y/../../admin", "/admin?q=/../x%2f%", "http://b/admin/%20",
                            "//admin//x", "/admin/%2e%2e%2e"):
                 equal(get(client, target).body.decode(), f"GET {target.removeprefix('http://b')} HTTP/1.1", target)
+            for target in ("/x;y", "/x;/admin", "/x/;y", "/admin%3b", "/x/admin;y"):
+                equal(get(client, target).body, b"rest", target)
+            equal(get(client, "/admin/x;y=1;z/;").body, b"GET /admin/x;y=1;z/; HTTP/1.1")
             for target in ("/", "/x", "/administrator", "/admin/..", "/admin/../x", "/Admin", "/x?/admin", "/x/admin", "/admin%20"):
                 equal(get(client, target).body, b"rest", target)
             for target in ("/admin%2fx", "/x%2F..%2Fadmin", "/%2e%2e/admin", "/x/%2e./admin", "/admin\\x", "/x%5cy", "/admin%00",
-                           "/admin%0a", "/%zz", "/admin%", "/x//../admin", "/x/..;/admin", "/x/..%3bx/admin"):
+                           "/admin%0a", "/%zz", "/admin%", "/x//../admin", "/x/..;/admin", "/x/..%3bx/admin", "/admin;", "/admin;x/y",
+                           "/;/admin", "/;x;y/admin/", "/x/;/../admin"):
                 message = get(client, target)
                 equal((status_of(message), message.body), (400, b"400 Bad Request\n"), target)
             equal(get(client, "/" + "a/../" * 1000 + "admin").body[:10], b"GET /a/../")

@@ -259,7 +259,9 @@ static int second_parse(struct found *found, const char *body, size_t size)
         int status = second_head(found, at, empty);
         if (status != 0)
             return status;
-        at = end - empty >= 5 && memcmp(empty, "\r\n--b", 5) == 0 ? empty : empty + 2;
+        /* (a delimiter may begin with the empty line, and the body may end in it) */
+        size_t rest = end - empty < 5 ? (size_t)(end - empty) : 5;
+        at = memcmp(empty, "\r\n--b", rest) == 0 ? empty : empty + 2;
     }
 }
 

@@ -64,6 +64,13 @@ typedef struct bide_blocking_options {
 
     /* Bytes of the stack of each thread that makes calls, at least; 0: BIDE_THREAD_STACK, 8 MiB. */
     size_t stack_size;
+
+    /*
+     * The pool is never destroyed, as one that a library keeps until the process ends. A thread that
+     * ends leaves nothing to be joined, so ThreadSanitizer does not report it. To destroy the pool is
+     * misuse.
+     */
+    bool is_for_good;
 } bide_blocking_options;
 
 /*
@@ -102,7 +109,7 @@ void bide_blocking_get_stats(bide_blocking *blocking, bide_blocking_stats *count
  * Ends the threads, once what is queued has been done, and frees the set; NULL is left as it is. No
  * call may be under way that a coroutine waits for. A call on one of its own threads is
  * misuse, and is reported; a coroutine of the inline scheduler continues there after a call. A call
- * in a child of fork is misuse too.
+ * in a child of fork is misuse too, and so is that of a pool that `is_for_good`.
  * Threads: any, except the set's own. Progress: blocks.
  */
 void bide_blocking_destroy(bide_blocking *blocking);

@@ -77,7 +77,8 @@ int bide_log_threads_(bide_blocking **threads)
     int status = 0;
     lock_take(&log_file_threads_lock);
     if (log_file_threads == NULL || log_file_process != getpid()) {
-        const bide_blocking_options options = {.name = "bide-log", .max_threads = LOG_FILE_THREADS};
+        const bide_blocking_options options = {
+            .name = "bide-log", .max_threads = LOG_FILE_THREADS, .is_for_good = true};
         log_file_threads = NULL;
         status = bide_blocking_create_with(&log_file_threads, &options);
         log_file_process = getpid();

@@ -4,8 +4,8 @@
  *
  *     call     queued --a thread takes it--> made --> ended, its caller is woken
  *                     --cancelled--> ended, and not made
- *     thread   unused --a call finds no idle thread--> alive --idle for long--> ended --joined-->
- *              unused
+ *     thread   unused --a call finds no idle thread--> alive --idle for long--> ended --joined, or
+ *              detached--> unused
  *
  * 1. The lock orders everything. The queue owns a call from its suspend until a thread takes it; then
  *    the thread owns it until it wakes the caller, and does not touch it after that.
@@ -14,7 +14,8 @@
  *    is not queued, and ends with the error. A thread ends only if it finds nothing queued, under the
  *    lock.
  * 3. A thread that ends joins the thread that ended before it. So at most one thread waits to be
- *    joined, and the destruction of the pool joins it.
+ *    joined, and the destruction of the pool joins it. The threads of a pool that is never destroyed
+ *    detach themselves instead.
  *
  * A call is interrupted by a signal to its thread. The handler does nothing; a system call returns
  * EINTR.
@@ -215,6 +216,22 @@ static void join_ended_thread(bide_blocking *blocking)
     blocking->unused = ended;
 }
 
+/* The calling thread ends: it leaves its memory to another one. */
+static void end_thread(bide_blocking *blocking, blocking_thread *self)
+{
+    join_ended_thread(blocking); /* 3 */
+    bide_assert(blocking->to_join == NULL && blocking->alive != 0);
+    if (blocking->is_for_good) {
+        (void)pthread_detach(self->thread);
+        self->next = blocking->unused;
+        blocking->unused = self;
+    } else {
+        blocking->to_join = self;
+    }
+    blocking->alive--;
+    pthread_cond_signal(&blocking->ended);
+}
+
 /* The number of threads alive whose calls are not slow. At most `max` (7). */
 static unsigned swift_threads(const bide_blocking *blocking)
 {
@@ -262,11 +279,7 @@ static void *make_calls(void *argument)
     pthread_mutex_lock(&blocking->lock);
     while ((call = next_call(blocking)) != NULL)
         make_call(self, call);
-    join_ended_thread(blocking); /* 3 */
-    bide_assert(blocking->to_join == NULL && blocking->alive != 0);
-    blocking->to_join = self;
-    blocking->alive--;
-    pthread_cond_signal(&blocking->ended);
+    end_thread(blocking, self);
     pthread_mutex_unlock(&blocking->lock);
     return NULL;
 }
@@ -477,6 +490,7 @@ static void init_blocking(bide_blocking *blocking, const bide_blocking_options *
     blocking->min = options->min_threads;
     blocking->spare = options->spare_threads;
     blocking->stack_size = options->stack_size;
+    blocking->is_for_good = options->is_for_good;
     blocking->idle_time = options->idle_timeout != 0 ? options->idle_timeout : BIDE_BLOCKING_IDLE;
     blocking->generation = bide_generation_;
     blocking->interrupt_signal = options->interrupt_signal;
@@ -527,6 +541,11 @@ void bide_blocking_destroy_in_(bide_blocking *blocking, const char *function, co
     if (bide_is_inherited_(blocking->generation))
         bide_misuse_(
             "threads for blocking calls are destroyed in a child of the process that created them",
+            function, file, line);
+    if (blocking->is_for_good)
+        bide_misuse_(
+            "threads for blocking calls are destroyed, and their options say that they stay "
+            "for good",
             function, file, line);
     if (own_pool == blocking)
         bide_misuse_("threads for blocking calls are destroyed on one of them", function, file,

@@ -48,6 +48,7 @@ struct bide_blocking {
     size_t stack_size;             /* of the threads that make calls; 0: the library's default */
     unsigned spare;                /* more than `max`, in place of slow ones */
     uint64_t idle_time;
+    bool is_for_good; /* it is never destroyed */
     uint32_t generation; /* of the process that has its threads (fork.h) */
     int interrupt_signal;
     int interrupt_fd;

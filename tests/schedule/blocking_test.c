@@ -737,6 +737,29 @@ static int wait_on(bide_run_loop *loop, bide_spawned *spawned)
     return spawned->root.status;
 }
 
+/* ThreadSanitizer reports a thread that has ended, and is neither joined nor detached. */
+static void no_ended_thread_of_a_pool_that_stays_waits_to_be_joined(void **state)
+{
+    (void)state;
+    static bide_blocking *blocking;
+    blocking = create_with(
+        &(bide_blocking_options){.max_threads = 2, .idle_timeout = 1, .is_for_good = true});
+    bide_run_loop loop;
+    bide_run_loop_init(&loop);
+    for (unsigned round = rounds_of(100); round > 0; round--) {
+        pthread_t threads[2];
+        bide_blocking_call calls[2];
+        bide_spawned spawned[2];
+        for (int i = 0; i < 2; i++)
+            bide_spawn(&spawned[i], &loop.context,
+                       bide_blocking_run(&calls[i], blocking, note_thread, &threads[i]));
+        for (int i = 0; i < 2; i++)
+            assert_int_equal(wait_on(&loop, &spawned[i]), 0);
+        schedule_until(counts_of(blocking).threads == 0);
+    }
+    bide_run_loop_destroy(&loop);
+}
+
 static void threads_are_started_when_none_is_idle_and_end_when_they_are(void **state)
 {
     (void)state;
@@ -1100,6 +1123,19 @@ static void destroy_it_after_a_call(void)
     bide_sync_wait(bide_task_init(&destroyer.task, &destroyer_body));
 }
 
+static void destroy_one_that_is_for_good(void)
+{
+    bide_blocking_destroy(
+        create_with(&(bide_blocking_options){.max_threads = 1, .is_for_good = true}));
+}
+
+static void to_destroy_one_that_is_for_good_is_misuse(void **state)
+{
+    (void)state;
+    assert_true(misuse_aborts_naming(destroy_one_that_is_for_good, "stay for good",
+                                     "blocking_test.c"));
+}
+
 static void to_destroy_it_on_one_of_its_threads_is_misuse(void **state)
 {
     (void)state;
@@ -1129,6 +1165,7 @@ int main(void)
         cmocka_unit_test(interrupt_ends_reads_that_wait_and_later_ones),
         cmocka_unit_test(interrupt_works_from_a_signal_handler),
         cmocka_unit_test(other_calls_are_not_interrupted),
+        cmocka_unit_test(no_ended_thread_of_a_pool_that_stays_waits_to_be_joined),
         cmocka_unit_test(threads_are_started_when_none_is_idle_and_end_when_they_are),
         cmocka_unit_test(calls_that_take_long_hold_up_no_others),
         cmocka_unit_test(threads_have_the_name_of_their_pool),
@@ -1139,6 +1176,7 @@ int main(void)
         cmocka_unit_test(a_computation_may_ask_whether_it_is_interrupted),
         cmocka_unit_test(a_read_that_waits_is_interrupted_alone),
         cmocka_unit_test(without_a_signal_a_call_goes_on_to_its_end),
+        cmocka_unit_test(to_destroy_one_that_is_for_good_is_misuse),
         cmocka_unit_test(to_destroy_it_on_one_of_its_threads_is_misuse),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

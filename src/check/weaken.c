@@ -33,7 +33,8 @@ static bool is_of_suite(const bide_check_suite *suite, const char *file)
 
 /*
  * Explores the scenarios that should find nothing, and returns the first finding. A bad or
- * unfinished scenario has no finding; *unknown is then the reason, and *where its name.
+ * unfinished scenario has no finding; *unknown is then the reason, and *where its name. A scenario that
+ * limits itself is not unfinished at its own limit.
  */
 static bide_check_finding find_mistake(const main_options *o, const bide_check_suite *suite,
                                        const char **where, const char **unknown)
@@ -48,7 +49,9 @@ static bide_check_finding find_mistake(const main_options *o, const bide_check_s
         bide_check_finding finding = bide_check_explore(&s, &r);
         if (finding == BIDE_CHECK_BAD_SCENARIO)
             fprintf(stderr, "%s: %s\n", s.name, r.message);
-        bool is_unfinished = r.is_unfinished;
+        uint64_t limit = suite->scenarios[i]->max_executions;
+        bool limits_itself = limit != 0 && s.max_executions == limit;
+        bool is_unfinished = r.is_unfinished && !limits_itself;
         bide_check_result_free(&r);
         if (finding != BIDE_CHECK_NOTHING && finding != BIDE_CHECK_BAD_SCENARIO) {
             *where = s.name;
@@ -172,7 +175,8 @@ bool weaken_all(const main_options *o, const bide_check_suite *suite)
     double begun = seconds_now();
     /* Once with the orders of the source, to find all operations. */
     if (find_mistake(o, suite, &where, &unknown) != BIDE_CHECK_NOTHING || unknown != NULL) {
-        fprintf(stderr, "%s fails with the orders of the source\n", where);
+        fprintf(stderr, "%s fails with the orders of the source%s%s\n", where,
+                unknown != NULL ? ": " : "", unknown != NULL ? unknown : "");
         return false;
     }
     puts("| function | operation | object | order | made weaker | found |\n"

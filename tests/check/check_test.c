@@ -1208,7 +1208,13 @@ static void what_is_not_finished_finds_nothing_of_a_weaker_order(void **unused)
     const bide_check_suite suite = {.scenarios =
                                         (const bide_check_scenario *const[]){&endless, NULL}};
     assert_int_equal(RUN(&suite, "--weaken", "--executions", "10"), 1);
-    assert_said("endless fails with the orders of the source");
+    assert_said("endless fails with the orders of the source: NOT FINISHED");
+    const bide_check_suite limited = {.scenarios = (const bide_check_scenario *const[]){&max, NULL},
+                                      .files = (const char *const[]){"another.c", NULL}};
+    assert_int_equal(RUN(&limited, "--weaken", "--executions", "9"), 1);
+    assert_said("endless fails with the orders of the source: NOT FINISHED");
+    assert_int_equal(RUN(&limited, "--weaken"), 0); /* at its own limit */
+    assert_said("0 orders made weaker");
 }
 
 static void list_prints_the_names_only(void **unused)

@@ -162,7 +162,7 @@ bide_check_finding bide_check_explore(const bide_check_scenario *scenario,
  * probability of at least 1/(2 n k^(d-1)), if no thread waits in a loop. One more execution, which
  * is always the same, measures k.
  *
- * A loop that waits goes on until it is left. The limits `preemptions` and `max_executions` of the
+ * A loop that waits runs until it is left. The limits `preemptions` and `max_executions` of the
  * scenario do not apply; `max_seconds` does. Fills *result, which is to be given to
  * bide_check_result_free, and returns its finding. A sampling with one run and the seed in *result
  * finds the same with the same trace.
@@ -173,7 +173,7 @@ bide_check_finding bide_check_sample(const bide_check_scenario *scenario,
                                      bide_check_result *result);
 
 /*
- * Runs one execution of a scenario, the one that `replay` describes: for a debugger. Results as
+ * Runs the execution of a scenario that `replay` describes: for a debugger. Results as
  * above; BIDE_CHECK_BAD_SCENARIO if the text does not fit.
  * Threads: one at a time. Progress: blocks.
  */
@@ -244,8 +244,8 @@ typedef struct bide_check_suite {
  *     --random N            do not explore: draw N executions, as bide_check_sample; 1000 without it
  *     --pct D               draw executions by PCT with the depth D
  *     --seed S              the seed of the first one; otherwise from the clock
- *     --unfinished FILE     each scenario must be finished (`must_finish`), but for those that have
- *                           a limit of their own or that FILE names, one a line; # begins a comment
+ *     --unfinished FILE     each scenario must be finished (`must_finish`), except if it has a limit
+ *                           of its own or FILE names it, one a line; # begins a comment
  *     --progress SECONDS    when the first line of progress is printed, if there is no terminal
  *     --jobs N              in N processes: scenarios side by side, or the rows of --weaken
  *     --weaken              a table: each order is made weaker by one step in turn, and something

@@ -123,8 +123,8 @@ void bide_connection_pool_init(bide_connection_pool *pool, const bide_address *a
         idle)
 
 /*
- * Takes a connection, which is taking->connection then: the one that was given back last, if it is
- * whole; otherwise a new one. Waits if as many as there may be are taken; first come, first served.
+ * Takes a connection, which is taking->connection then: the last one given back, if it is whole;
+ * otherwise a new one. Waits while the maximum number is taken; first come, first served.
  * Threads: the loop's. Errors: those of bide_connect, or of pool->connect; -EPIPE (the pool is closed), -ECANCELED,
  * -ETIMEDOUT. Suspends: unless one is idle. Cancel-safe: yes, none is taken. Progress: that of the
  * system calls.

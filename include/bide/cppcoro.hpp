@@ -1362,7 +1362,7 @@ class async_mutex_scoped_lock_operation;
 /*
  * A mutex that is handed to the longest-waiting coroutine. It is a bide_semaphore with one permit, because unlock() has
  * no key; bide::mutex_guard has one.
- * Threads: any; also another thread than the one that has locked it. Suspends: a lock, if it is not free. Progress: as
+ * Threads: any; another thread may unlock it than has locked it. Suspends: a lock, if it is not free. Progress: as
  * in C.
  */
 class async_mutex
@@ -1615,7 +1615,7 @@ class [[nodiscard]] recursive_generator
         friend class recursive_generator;
         std::remove_reference_t<T> *value_ = nullptr;
         promise_type *root_ = this;
-        promise_type *outer_ = nullptr; /* of an inner generator: the one that yields it */
+        promise_type *outer_ = nullptr; /* of an inner generator: the generator that yields it */
         promise_type *leaf_ = this;     /* of the root: the innermost */
 
         std::coroutine_handle<promise_type> self() noexcept

@@ -16,8 +16,8 @@
  *     close            waits for an incomplete phase end with -EPIPE, now and later
  *
  * Any thread may call these, and any thread may be a party. Each arrival reports whether it was the
- * last, the one that completed the phase. A party arrives once in a phase. Arriving
- * more often is misuse: the phase then completes too soon.
+ * last one and so completed the phase. A party arrives once in a phase. Arriving more often is
+ * misuse: the phase then completes too soon.
  *
  * An arrival is final, except that of arrive_and_wait. If that wait is cancelled, or its coroutine
  * is destroyed, the arrival is taken back as if it had never happened. The other parties then still

@@ -40,8 +40,8 @@
 BIDE_EXTERN_C_BEGIN
 
 /*
- * Writes every task that lives during the whole call, and some of those that begin or end
- * meanwhile, to `file`.
+ * Writes every task that lives during the whole call to `file`, and some of the tasks that begin or
+ * end meanwhile.
  *
  * Nothing is stopped and nothing waits for it, except a task that begins or ends while some
  * addresses are copied. So what is shown is not of one moment. A task of which something changed

@@ -61,11 +61,11 @@ void *bide_start(bide_frame *frame, const bide_point *body, const bide_context *
  *
  * Coroutines that `finally` wakes run before this returns, or, inside a coroutine, are queued.
  * Linear in the coroutines that await each other, on a stack of constant size. A wait that is
- * withdrawn leaves its object in constant time, amortised, and a scheduler's queue that it was
- * posted to by a walk along it. The walk begins where the last one ended: so it is some steps long
- * if coroutines are destroyed in the order in which they were woken, or against it, as those of a
- * scope. Where there are several queues, as the rings of a pool's workers, it walks along those that
- * it searches before.
+ * withdrawn leaves its object in amortised constant time. If the coroutine was already posted, the
+ * scheduler's queue is searched for it, from where the last search ended. That takes some steps if
+ * coroutines are destroyed in the order in which they were woken, or in the opposite order, as in a
+ * scope. If the scheduler has several queues, as a pool has one for each worker, they are searched
+ * one after the other until it is found.
  * Threads: the context's scheduler's. Suspends: never. Progress: that of `finally` and of what it
  * wakes.
  */

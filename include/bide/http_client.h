@@ -103,8 +103,8 @@ struct bide_http_client {
 enum { BIDE_HTTP_CLIENT_MEMORY = 16384 };
 
 /*
- * Makes a client of a stream that is connected. `memory` is aligned as malloc's, and stays with what the
- * stream is over while the client is used; BIDE_HTTP_CLIENT_MEMORY bytes are a good size. `options` is
+ * Makes a client of a stream that is connected. `memory` is aligned as malloc's, and stays, like what
+ * the stream was made from, while the client is used; BIDE_HTTP_CLIENT_MEMORY bytes are a good size. `options` is
  * copied; NULL: all 0.
  * Threads: before it is shared. Errors: -EINVAL (too little memory), -ENOTSUP (the library was built
  * without llhttp). Progress: wait-free.

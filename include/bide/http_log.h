@@ -142,8 +142,8 @@ void bide_http_log_refused(bide_http_log *log, const bide_http_server *server, c
  *     [27/Nov/2026:11:15:30 +0000] 192.0.2.1 500 "GET /a HTTP/1.1" error 5: Input/output error
  *
  * At most 100 lines are logged at once, and one a second in the long run, of less than 1 KiB each: 90 MB a day. The first
- * line of the request and the reason are cut for that. Further incidents, and those that find no room in the buffer, are
- * counted, and the next line is preceded by one with their number. So a client cannot fill a disk. Halves of the memory
+ * line of the request and the reason are truncated for that. Incidents beyond that, or without room in the buffer, are
+ * counted, and a line with their number precedes the next one. So a client cannot fill a disk. Halves of the memory
  * that have 100 KiB have room for as many as come at once.
  * Threads: the loop's. Progress: wait-free, linear in the texts.
  */

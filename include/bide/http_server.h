@@ -195,7 +195,7 @@ typedef struct bide_http_options {
     void (*refused)(bide_http_connection *connection, bide_slice line, int status);
 
     /*
-     * An incident: a request was refused, a handler has failed, a response was cut short, or a client of HTTP/2 has
+     * An incident: a request was refused, a handler has failed, a response was truncated, or a client of HTTP/2 has
      * sent too much. Not 403 and 404, and clients that leave. bide_http_log_incident logs it. NULL: none.
      */
     void (*incident)(bide_http_server *server, const bide_http_incident *incident);
@@ -388,9 +388,9 @@ size_t bide_http_memory_size(const bide_http_server *server);
 
 /*
  * Serves one connection over a stream, until it has ended; it does not close the stream. `memory` is of
- * bide_http_memory_size bytes, the caller's, and stays with `connection` and what the stream is over
- * until this has ended. It ends with 0 when the client has ended the connection, a response has, or it
- * was shut down; and with 0 after an upgrade, with what the handler ended with.
+ * bide_http_memory_size bytes, the caller's, and stays, like `connection` and what the stream was made
+ * from, until this has ended. It ends with 0 when the client or a response has ended the connection, or it
+ * was shut down. After an upgrade it ends with the handler's result.
  * Threads: the loop's. Errors: those of the stream, -EBADMSG (what came was refused), -ETIMEDOUT (it was
  * too slow), -ECANCELED. Suspends: if the stream does. Cancel-safe: no, the request that is under way is
  * cancelled. Progress: that of the stream and the handlers.
@@ -481,9 +481,9 @@ BIDE_MUST_AWAIT
 bide_awaiter *bide_http_write(bide_http_exchange *exchange, const void *data, size_t size);
 
 /*
- * Writes `length` bytes of a file, from `offset` on, of a response whose length was said by
- * bide_http_start_response. A file that has fewer spoils the response. What fits into the buffer is read into it;
- * more goes to a socket by bide_send_file, and to other streams by way of the buffer.
+ * Writes `length` bytes of a file, from `offset` on, of a response whose length was given to
+ * bide_http_start_response. A shorter file spoils the response. Bytes that fit into the buffer are read into it;
+ * more are sent to a socket by bide_send_file, and to other streams by way of the buffer.
  * Threads: the loop's. Errors: -ENODATA (the file has fewer bytes), -EINVAL (no length was said), those
  * of reading and of bide_http_write. Suspends: if the file's bytes are not in memory, or the client is
  * slow. Cancel-safe: no, the connection ends after it. Progress: that of the stream and the file.
@@ -622,8 +622,8 @@ BIDE_INLINE bide_stream bide_http_stream(const bide_http_exchange *exchange)
  * in the connection's buffer. This begins when the request's body has been read, or is buffered to its
  * end; it pauses while the buffer is full. Requests that ask for an upgrade, and CONNECT, are not watched.
  *
- * The end of the input cannot be told from a client that has ended its output alone, and still waits for
- * the response (shutdown(2) with SHUT_WR). By default such a client has left, as it has for nginx and Go's
+ * A client that has ended only its output (shutdown(2) with SHUT_WR) and waits for the response looks like
+ * one that has left. By default it counts as one that has left, as it has for nginx and Go's
  * net/http. It still receives the response of a handler that does not wait, or that completes in spite of
  * its cancellation. With options.allows_half_close, or bide_http_set_half_close for one exchange, the
  * handler runs on at the end of the input, and only an error of the connection cancels it.

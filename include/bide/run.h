@@ -32,8 +32,8 @@
 BIDE_EXTERN_C_BEGIN
 
 /*
- * Creates a loop, runs `awaiter` on it until it has ended, and frees the loop. Whatever `awaiter`
- * begins must have ended by then. A signal that the process ignored before, as under nohup(1),
+ * Creates a loop, runs `awaiter` on it until it has ended, and frees the loop. All operations that
+ * `awaiter` begins must have ended by then. A signal that the process ignored before, as under nohup(1),
  * stays ignored. Returns the status of `awaiter`, but 0 if that is -ECANCELED after one of the two
  * signals: then the program has done what it was asked to.
  * Threads: any but that of a loop; on several threads at once each awaiter is asked to stop. Errors: those

@@ -29,7 +29,7 @@
  *     many timers      Of timers that are due a look takes some 256, and the next takes more when these have run.
  *     run_ready        bide_run_loop_run_ready looks at timers when it begins, and when nothing is ready.
  *
- * A coroutine whose timer or event was found waits for the turns of those that are ready before it.
+ * A coroutine whose timer or event was found runs after the coroutines that were ready before it.
  *
  * Why it is correct: src/schedule/run_loop.c.
  */

@@ -104,9 +104,9 @@ void bide_scope_init_with_(bide_scope *scope, bide_frame *owner, const bide_scop
  * and its waits end at once.
  *
  * `branch` is the caller's until the scope is joined. Where BIDE_DEBUG is 1, spawning into a scope
- * that is not open is reported as misuse, and so is using `branch` again before. Whatever the
- * operation had when the branch ended belongs to the scope's user from then on, also if the owner
- * is destroyed before it joins; branch->status says whether it had anything.
+ * that is not open is reported as misuse, and so is using `branch` again before. A result
+ * that the operation acquired belongs to the scope's user when the branch has ended, also if the
+ * owner is destroyed before it joins; branch->status says whether it acquired anything.
  * Threads: the owner's, or that of a coroutine of the scope. Suspends: never. Progress: blocks as
  * bide_stop_source_attach does, and with options for a moment, for a lock of the scope's.
  */

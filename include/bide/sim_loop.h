@@ -251,8 +251,8 @@ typedef enum bide_sim_strategy {
     BIDE_SIM_UNIFORM,
 
     /*
-     * Probabilistic concurrency testing: each task has a random priority, the highest runs, and `depth` - 1
-     * times the one that would run gets the lowest. So a run has few changes of tasks, at any turns. A
+     * Probabilistic concurrency testing: each task has a random priority, and the highest runs. `depth` - 1
+     * times the task that would run gets the lowest. So a run has few changes of tasks, at any turns. A
      * failure that needs certain d - 1 changes, in a run of n tasks and k turns, is found by a seed with a
      * probability of at least 1 / (n * k^(d - 1)), if `depth` is d and `length` is k. Tasks yield at each
      * test point and, in half of the seeds, at each operation. Of more than 64 that are ready, the oldest
@@ -270,7 +270,7 @@ typedef struct bide_sim_result {
     uint64_t retries; /* runs to make the failing one simpler */
     size_t draws;     /* of the failing one that are not 0, and of the simpler one */
     size_t draws_left;
-    size_t preemptions; /* of these: another runs in place of the one that would continue */
+    size_t preemptions; /* of these: another task runs although the last one could continue */
     size_t preemptions_left;
     bide_sim_fault faults[BIDE_SIM_FAULTS_MAX]; /* of all runs that passed */
     size_t faults_count;

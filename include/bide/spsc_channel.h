@@ -485,8 +485,8 @@ BIDE_INLINE void bide_spsc_channel_destroy_(bide_spsc_channel_ *channel, const c
  * 4. Closing is the sender's, while no send of its is under way. The reason is that CLOSED is in
  *    the word that only the producer stores, so a push that was under way elsewhere would undo it:
  *    spsc_ring.md, 4. A receiver that wants no more asks the sender to stop (stop.h).
- * 5. The one that drops the last sender acquires what the others released when they were dropped:
- *    all their sends. So it is the only sender, and closes as such.
+ * 5. The thread that drops the last sender acquires what the other drops released: all sends of
+ *    the other senders. So it is the only sender, and closes as such.
  *
  * Source: Go's channels, which also do what the other side waits for.
  */

@@ -94,7 +94,7 @@ BIDE_INLINE bide_scheduler *bide_strand_under_(bide_scheduler *under, const char
  * with the coroutine's name. So is a call from inside one of its coroutines. On a pool it waits
  * until the thread that has run its last coroutine has left it. After it the memory may go.
  * A strand of zeros is left as it is.
- * Threads: any, if the underlying scheduler is a pool; otherwise the one that runs that scheduler,
+ * Threads: any, if the underlying scheduler is a pool; otherwise the thread of that scheduler,
  * or any while none does. Progress: blocks.
  */
 void bide_strand_destroy(bide_strand *strand);

@@ -183,7 +183,7 @@ BIDE_INLINE bide_awaiter *bide_stream_shutdown_output(bide_stream_operation *ope
 }
 
 /*
- * Sends small pieces at once (TCP_NODELAY), if the stream is over a TCP socket. HTTP clients, WebSocket
+ * Sends small pieces at once (TCP_NODELAY), if the stream uses a TCP socket. HTTP clients, WebSocket
  * clients and TLS clients call this for the stream below them.
  * Threads: the stream's. Progress: that of a system call.
  */
@@ -268,7 +268,7 @@ bide_awaiter *bide_stream_write_within(bide_stream_within_operation *operation, 
                                        const bide_stream_bounds *bounds);
 
 /*
- * Closes a stream, and what it is over. Operations that wait on it end with -EPIPE.
+ * Closes a stream, and the socket or stream below it. Operations that wait on it end with -EPIPE.
  * Threads: the stream's. Errors: those of the stream; -EBADF (a stream of zeros). Progress: that of
  * the stream.
  */

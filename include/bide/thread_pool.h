@@ -116,8 +116,8 @@ typedef struct bide_thread_pool_worker_stats {
 
 /*
  * Starts a pool of `threads` threads, or of one for each processor if `threads` is 0, and puts it
- * in *pool. If it fails no thread is left. The threads block all signals except the ones that code
- * on them raises itself: SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP and SIGSYS.
+ * in *pool. If it fails no thread is left. The threads block all signals except faults of their
+ * own code: SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP and SIGSYS.
  * Threads: any. Errors: -EINVAL (more than 65536), -ENOMEM, -EAGAIN (the system has no more threads
  * to give). Progress: blocks.
  */

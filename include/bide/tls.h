@@ -229,7 +229,7 @@ BIDE_INLINE void bide_tls_init_closed(bide_tls *tls)
  * Makes `tls`, which was closed or was nothing, a connection over a stream, as its client, and shakes
  * hands. `name` is the host's, or an address in text: the other side has to prove that it is that; it
  * stays until this has ended. NULL only where nothing is verified. A session that the config keeps
- * for that name is resumed. Whatever this ends with, bide_tls_close is called in the end.
+ * for that name is resumed. bide_tls_close is called in the end, also if this fails.
  * Threads: the stream's. Errors: -EKEYEXPIRED (the other side's certificate has), -EKEYREVOKED (it was),
  * -EKEYREJECTED (it is not good for another reason, such as its name, authority or status), -EREMOTEIO
  * (the other side has sent an alert), -EPROTONOSUPPORT (no version or cipher in common), -EPROTO

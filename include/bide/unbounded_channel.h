@@ -396,9 +396,8 @@ BIDE_INLINE void bide_unbounded_channel_destroy_(bide_unbounded_channel_ *channe
  *    leaving does (hazard.md, 4). But its hazards stay set: they still protect what they did, so the
  *    next that takes the seat, which acquires what this one released, may use them as its own.
  *    Nothing is left in the seat's list of retired segments, since the domain has to find them.
- * 6. The one that drops the last sender acquires what the others released when they were dropped.
- *    So its close comes after all their sends, and each of those is received before a receive ends
- *    with -EPIPE. Nothing else is ordered by such an end. Adding orders nothing: it comes before
+ * 6. The thread that drops the last sender acquires what the other drops released. So its close
+ *    comes after all their sends, and each of those is received before a receive ends with -EPIPE. Nothing else is ordered by such an end. Adding orders nothing: it comes before
  *    the thread begins that drops.
  *
  * Source: Go's channels; Java's LinkedTransferQueue; waiting and attempting again is crossbeam's.

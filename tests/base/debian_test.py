@@ -4,6 +4,7 @@
     installed  each installed file is in one package
     listed     each line of a list of files names an installed file, if all parts are built
     control    each list belongs to a package of debian/control, and each package for some architecture has one
+    arch       builds of the packages for one architecture (dpkg-buildpackage -B) make no documents and need nothing for them
     version    the changelog, the packages of libraries and their files have the version of the project
     symbols    the symbols file of a library has the names that the library exports, with their version
 
@@ -14,8 +15,10 @@ import glob
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 
 root, build, version, *pairs = sys.argv[1:]
 debian = os.path.join(root, "debian")
@@ -62,6 +65,32 @@ def matches(pattern, path):
     return fnmatch.fnmatchcase(path, pattern) or fnmatch.fnmatchcase(path, pattern + "/*")
 
 
+def configured_for(packages):
+    """The options that debian/rules configures with, if debhelper builds these packages."""
+    with tempfile.TemporaryDirectory() as folder:
+        stub = os.path.join(folder, "dh_listpackages")
+        with open(stub, "w", encoding="utf-8") as file:
+            file.write("#!/bin/sh\nprintf '%s\\n' " + " ".join(packages) + "\n")
+        os.chmod(stub, 0o755)
+        done = subprocess.run(["make", "-n", "-f", "debian/rules", "override_dh_auto_configure"], cwd=root, check=True,
+                              stdout=subprocess.PIPE, text=True, env={**os.environ, "PATH": folder + ":" + os.environ["PATH"]})
+        return dict(re.findall(r"-D(\w+)=(\w+)", done.stdout))
+
+
+def wrong_for_arch(packages):
+    """What is wrong with builds of the packages for one architecture alone."""
+    control = text(os.path.join(debian, "control"))
+    fields = {field: set(re.findall(r"^ ([\w-]+)", lines, re.M))
+              for field, lines in re.findall(r"^(Build-Depends(?:-Indep)?):\n((?: .*\n)+)", control, re.M)}
+    needed = {"mandoc", "python3-markdown", "python3-pygments"}
+    wrong = [f"Build-Depends: {name}" for name in sorted(needed & fields["Build-Depends"])]
+    wrong += [f"not in Build-Depends-Indep: {name}" for name in sorted(needed - fields.get("Build-Depends-Indep", set()))]
+    for options, expected in ((configured_for(packages - {"bide-doc"}), "disabled"), (configured_for({"bide-doc"}), "enabled"),
+                              (configured_for(packages), "enabled")):
+        wrong += [f"-D{name}={options.get(name)} in place of {expected}" for name in ("man", "site") if options.get(name) != expected]
+    return wrong
+
+
 def symbols_of(exports, library):
     """What is wrong with a library's symbols file."""
     name = re.fullmatch(r"lib(.*)\.so.*", os.path.basename(library)).group(1)
@@ -105,6 +134,9 @@ def main():
     packages = set(re.findall(r"^Package: (\S+)$", text(os.path.join(debian, "control")), re.M))
     check("control: each package has its list of files",
           [f"{name}: in control or as a list only" for name in sorted(packages ^ set(lists))])
+
+    lacks = [name for name in ("make", "dpkg-architecture") if shutil.which(name) is None]
+    check("arch: without documents", [] if lacks else wrong_for_arch(packages), f"not installed: {' '.join(lacks)}" if lacks else "")
 
     first = text(os.path.join(debian, "changelog")).splitlines()[0]
     of_libraries = [name for name in packages if re.match(r"lib.*\d$", name)]

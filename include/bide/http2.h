@@ -32,6 +32,7 @@
 #ifndef BIDE_HTTP2_H
 #define BIDE_HTTP2_H
 
+#include "bide/detail/beside.h"
 #include "bide/mutex.h"
 #include "bide/extend/http.h"
 
@@ -91,10 +92,12 @@ typedef struct bide_http2 {
 /*
  * Has a server, which was made by bide_http_server_init, speak HTTP/2 too. `options` is copied;
  * NULL: all 0.
+ * Also a macro, so that the linker names bide-http2 if it is missing.
  * Threads: before it is shared. Errors: -EINVAL (a window is too large or too small). Progress:
  * wait-free.
  */
 int bide_http2_init(bide_http2 *http2, bide_http_server *server, const bide_http2_options *options);
+#define bide_http2_init(...) BIDE_BESIDE_(bide_link_with_lbide_http2_, bide_http2_init(__VA_ARGS__))
 
 /*
  * Serves one connection over a stream, as bide_http_serve: by HTTP/2 if `protocol` is "h2", by

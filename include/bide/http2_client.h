@@ -42,6 +42,7 @@
 
 #include "bide/auto_event.h"
 #include "bide/deadline.h"
+#include "bide/detail/beside.h"
 #include "bide/http_client.h"
 #include "bide/scope.h"
 #include "bide/single_consumer_event.h"
@@ -214,11 +215,14 @@ struct bide_http2_request {
 
 /*
  * Makes a client of a stream that is connected, and stays the caller's. `options` is copied; NULL: all 0.
+ * Also a macro, so that the linker names bide-http2 if it is missing.
  * Threads: before it is shared. Errors: -EINVAL (a window is too large or too small, or there are fewer
  * than 8 fields or 256 bytes), -ENOMEM. Progress: blocks for a moment at most.
  */
 int bide_http2_client_init(bide_http2_client *client, bide_stream stream,
                            const bide_http2_client_options *options);
+#define bide_http2_client_init(...) \
+    BIDE_BESIDE_(bide_link_with_lbide_http2_, bide_http2_client_init(__VA_ARGS__))
 
 /*
  * Frees what a client has allocated. Its requests are closed, and it does not run; otherwise it is

@@ -186,6 +186,7 @@ typedef struct bide_http_fetch {
  * Makes an agent and puts it in *agent. `options` is copied; NULL: all 0. It reads the environment: no
  * other thread may change that at the same time.
  * Only proxies of "http" are supported. An option may be too large for any memory.
+ * Also a macro, so that the linker names bide-http if it is missing.
  * Threads: the loop's. Errors: -EINVAL (of the option `proxy`, or such an option), -EPROTONOSUPPORT (another proxy),
  * -EMSGSIZE (its URL is too long), -ENOTSUP (without llhttp), -ENOMEM, those of bide_names_create.
  * Progress: blocks for a moment at most.

@@ -106,6 +106,7 @@ enum { BIDE_HTTP_CLIENT_MEMORY = 16384 };
  * Makes a client of a stream that is connected. `memory` is aligned as malloc's, and stays, like what
  * the stream was made from, while the client is used; BIDE_HTTP_CLIENT_MEMORY bytes are a good size. `options` is
  * copied; NULL: all 0.
+ * Also a macro, so that the linker names bide-http if it is missing.
  * Threads: before it is shared. Errors: -EINVAL (too little memory), -ENOTSUP (the library was built
  * without llhttp). Progress: wait-free.
  */

@@ -237,6 +237,7 @@ struct bide_http_server {
 
 /*
  * Makes a server. `options` is copied.
+ * Also a macro, so that the linker names bide-http if it is missing.
  * Threads: before it is shared. Errors: -EINVAL (a handler is missing, or a size is too small),
  * -ENOTSUP (the library was built without llhttp). Progress: wait-free.
  */

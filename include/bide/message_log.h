@@ -106,6 +106,7 @@
 
 #include "bide/blocking.h"
 #include "bide/deadline.h"
+#include "bide/detail/beside.h"
 #include "bide/mutex.h"
 #include "bide/notify.h"
 #include "bide/task.h"
@@ -251,6 +252,7 @@ BIDE_AWAIT_VALUE(bide_log_operation, long, count);
 /*
  * Opens the log that `url` names, and stores the handle in *log; NULL if it fails, and then
  * operation->problem says why. `url` must stay until the operation has ended.
+ * Also a macro, so that the linker names bide-log if it is missing.
  * Threads: any. Errors: -EINVAL (the URL), -EPROTONOSUPPORT (no such engine), -ENOTSUP (the engine
  * does not give that level), -EEXIST (it has other options; or, for file and shm, it is something
  * else), -EPERM (shm: another user's, or others may open it), -EBUSY (file: another process has it
@@ -263,6 +265,8 @@ BIDE_AWAIT_VALUE(bide_log_operation, long, count);
  */
 BIDE_MUST_AWAIT
 bide_awaiter *bide_log_open(bide_log_operation *operation, bide_log **log, const char *url);
+#define bide_log_open(first, ...) \
+    bide_log_open(BIDE_BESIDE_(bide_link_with_lbide_log_, first), __VA_ARGS__)
 
 /*
  * Closes the handle: publishes and claims, now and later, end with -EPIPE. Claims that are held

@@ -121,6 +121,7 @@ typedef struct bide_tls_options {
  * Makes a config for clients and puts it in *config: the caller has a reference. `options` NULL: all
  * zero. If it fails and `reason` is not NULL, *reason is set to why, a text that stays. It reads
  * files; those of the system's authorities take some 10 ms.
+ * Also a macro, so that the linker names bide-tls if it is missing.
  * Threads: any. Errors: -EINVAL (options that do not go together, no PEM, a key that is not the
  * certificate's, no OCSP response for the certificate), -ENOMEM, and those of opening a file. Progress: blocks.
  */
@@ -131,6 +132,7 @@ int bide_tls_client_create(bide_tls_config **config, const bide_tls_options *opt
 
 /*
  * The same for servers.
+ * Also a macro, so that the linker names bide-tls if it is missing.
  * Threads: any. Errors: as bide_tls_client_create. Progress: blocks.
  */
 int bide_tls_server_create(bide_tls_config **config, const bide_tls_options *options,

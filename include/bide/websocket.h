@@ -245,6 +245,7 @@ typedef struct bide_websocket {
 /*
  * Makes a websocket of a stream behind its handshake. `options` is copied. The buffers are the
  * websocket's until it is not used any more.
+ * Also a macro, so that the linker names bide-http if it is missing.
  * Threads: before it is shared. Errors: -EINVAL (a buffer is missing or too small), -EMSGSIZE (what
  * has come already does not fit into `read_buffer`). Progress: wait-free.
  */

@@ -426,6 +426,7 @@ static int http2_client_set_options(bide_http2_client_options *options)
                : 0;
 }
 
+#undef bide_http2_client_init
 int bide_http2_client_init(bide_http2_client *client, bide_stream stream,
                            const bide_http2_client_options *options)
 {

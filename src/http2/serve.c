@@ -413,6 +413,7 @@ static void http2_protocol_drain(bide_http_protocol *protocol, bide_http_connect
 
 const char *const bide_http2_protocols[] = {"h2", "http/1.1", NULL};
 
+#undef bide_http2_init
 int bide_http2_init(bide_http2 *http2, bide_http_server *server, const bide_http2_options *given)
 {
     static const char preface[] = NGHTTP2_CLIENT_MAGIC;

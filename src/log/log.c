@@ -218,6 +218,7 @@ bide_coroutine_of(log_open_type, log_open_body)
     bide_end();
 }
 
+#undef bide_log_open
 bide_awaiter *bide_log_open(bide_log_operation *operation, bide_log **log, const char *url)
 {
     *log = NULL;

@@ -165,6 +165,49 @@ int main(int count, char **arguments)
     return (int)sizeof server + (int)sizeof client + (int)sizeof websocket + memory[0];
 }
 END
+cat >log_body.c <<'END'
+#include <bide/bide.h>
+#include <bide/message_log.h>
+
+int main(void)
+{
+    bide_log *log;
+    bide_log_operation operation;
+    return bide_sync_wait(bide_log_open(&operation, &log, "ring:"));
+}
+END
+cat >log_async.c <<'END'
+#include <bide/async.h>
+#include <bide/loop.h>
+#include <bide/message_log.h>
+
+async int main(void)
+{
+    bide_log *log;
+    return await bide_log_open(&log, "ring:");
+}
+END
+cat >http2.c <<'END'
+#include <bide/http2.h>
+#include <bide/http2_client.h>
+
+int main(int count, char **arguments)
+{
+    static bide_http2 http2;
+    static bide_http_server server;
+    static bide_http2_client client;
+    (void)arguments;
+    switch (count) {
+#ifdef SERVER
+    case 1: return bide_http2_init(&http2, &server, NULL);
+#endif
+#ifdef CLIENT
+    case 2: return bide_http2_client_init(&client, (bide_stream){0}, NULL);
+#endif
+    }
+    return (int)sizeof http2 + (int)sizeof server + (int)sizeof client;
+}
+END
 if [ -n "$library" ]; then
     # shellcheck disable=SC2086 # a list of words
     for name in tls tls_server; do
@@ -176,6 +219,16 @@ if [ -n "$library" ]; then
         # shellcheck disable=SC2086
         says "$part without bide-http" 'bide_link_with_lbide_http_' gcc "$include" -D$part server.c $libraries -o program
     done
+    # shellcheck disable=SC2086
+    says 'a body without bide-log' 'bide_link_with_lbide_log_' gcc "$include" log_body.c $libraries -o program
+    # shellcheck disable=SC2086
+    says 'an async function without bide-log' 'bide_link_with_lbide_log_' "$bidec" gcc "$include" log_async.c $libraries -o program
+    for part in SERVER CLIENT; do
+        # shellcheck disable=SC2086
+        says "$part without bide-http2" 'bide_link_with_lbide_http2_' gcc "$include" -D$part http2.c $libraries -o program
+    done
+    # shellcheck disable=SC2086
+    accepts 'the headers of bide-http2 without their functions' gcc "$include" http2.c $libraries -o program
     # shellcheck disable=SC2086
     accepts 'the headers of bide-http without their functions' gcc "$include" server.c $libraries -o program
 fi

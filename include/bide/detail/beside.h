@@ -13,17 +13,22 @@
 
 BIDE_EXTERN_C_BEGIN
 
+extern const char bide_link_with_lbide_http2_;
 extern const char bide_link_with_lbide_http_;
+extern const char bide_link_with_lbide_log_;
 extern const char bide_link_with_lbide_tls_;
 
 BIDE_EXTERN_C_END
 
-/* (In C++ the call alone: its name may be qualified.) */
+/*
+ * The call; or an argument of a call that is awaited, which has to stay a call. (In C++ that alone: the name of a
+ * function may be qualified.)
+ */
 #if defined __GNUC__ && !defined __cplusplus
-#define BIDE_BESIDE_(symbol, call) \
-    (__extension__({ __asm__ volatile("" : : "r"(&(symbol))); }), call)
+#define BIDE_BESIDE_(symbol, expression) \
+    (__extension__({ __asm__ volatile("" : : "r"(&(symbol))); }), expression)
 #else
-#define BIDE_BESIDE_(symbol, call) call
+#define BIDE_BESIDE_(symbol, expression) expression
 #endif
 
 #endif

@@ -1,6 +1,7 @@
 /*
  * Headers as bytes, the same on each machine: for each, the size of its name (1 byte, not 0), the
- * size of its value (4 bytes, the lowest first), the name, the value. And positions as text.
+ * size of its value (4 bytes, the lowest first), the name, the value. Messages in slots, and positions
+ * as text.
  */
 #define _GNU_SOURCE
 #include "state.h"
@@ -83,11 +84,42 @@ bool bide_log_next_header(const bide_log_message *message, size_t *at, bide_log_
     return log_header_read(message->encoded, message->encoded_size, at, header);
 }
 
-uint64_t bide_log_clock_(void)
+uint64_t bide_log_time_(uint64_t *last_time)
 {
-    struct timespec now = {0};
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    struct timespec clock = {0};
+    clock_gettime(CLOCK_REALTIME, &clock);
+    uint64_t now = (uint64_t)clock.tv_sec * 1000000000u + (uint64_t)clock.tv_nsec;
+    if (now > *last_time) /* times do not decrease: replay from a time depends on it */
+        *last_time = now;
+    return *last_time;
+}
+
+void bide_log_slot_fill_(struct log_slot *slot, uint8_t *bytes, const bide_log_message *message,
+                         uint64_t time)
+{
+    slot->time = time;
+    slot->key_size = message->key != NULL ? (uint32_t)message->key_size : 0;
+    slot->encoded_size = (uint32_t)bide_log_headers_size_(message);
+    slot->size = (uint32_t)message->size;
+    bytes = log_copy(bytes, message->key, slot->key_size);
+    bide_log_headers_write_(message, bytes);
+    log_copy(bytes + slot->encoded_size, message->data, slot->size);
+}
+
+void bide_log_slot_read_(const struct log_slot *slot, const uint8_t *bytes, uint32_t size,
+                         bide_log_message *message)
+{
+    const struct log_slot found = *slot; /* checked and used as one value */
+    message->time = found.time;
+    if (found.key_size > size || found.encoded_size > size - found.key_size ||
+        found.size > size - found.key_size - found.encoded_size)
+        return;
+    message->key = found.key_size != 0 ? bytes : NULL;
+    message->key_size = found.key_size;
+    message->encoded = bytes + found.key_size;
+    message->encoded_size = found.encoded_size;
+    message->data = bytes + found.key_size + found.encoded_size;
+    message->size = found.size;
 }
 
 int bide_log_position_print(bide_log_position position, char *text, size_t size)

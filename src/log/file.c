@@ -344,10 +344,7 @@ static int log_file_write(struct log_file *file, struct bide_log_batch_ *batch, 
 static int log_file_publish(struct log_file *file, struct bide_log_batch_ *batch,
                             uint64_t *last_time)
 {
-    uint64_t now = bide_log_clock_();
-    if (now < *last_time) /* times do not decrease: replay from a time depends on it */
-        now = *last_time;
-    *last_time = now;
+    uint64_t now = bide_log_time_(last_time);
     if (file->failed == 0)
         log_file_retain(file, now, batch->first - 1); /* a disk that is full has room then */
     if (file->failed != 0)

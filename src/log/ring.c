@@ -24,13 +24,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct log_slot {
-    uint64_t time;
-    uint32_t key_size;
-    uint32_t encoded_size;
-    uint32_t size;
-};
-
 struct log_ring {
     struct log_state state;
     struct log_ring *following;
@@ -161,25 +154,12 @@ static void log_ring_append(bide_log *log, bide_log_message *messages, uint32_t 
 {
     struct log_ring *ring = log_ring_of(log);
     struct log_state *state = &ring->state;
-    uint64_t now = bide_log_clock_();
-    if (now < state->last_time) /* times do not decrease: replay from a time depends on it */
-        now = state->last_time;
-    state->last_time = now;
+    uint64_t now = bide_log_time_(&state->last_time);
     for (uint32_t i = 0; i < count; i++) {
-        bide_log_message *message = &messages[i];
         uint64_t number = state->tail + 1 + i;
-        struct log_slot *slot = bide_ring_at(&ring->slots, number);
-        uint8_t *bytes = log_ring_bytes(ring, number);
-        slot->time = now;
-        slot->key_size = message->key != NULL ? (uint32_t)message->key_size : 0;
-        slot->encoded_size = (uint32_t)bide_log_headers_size_(message);
-        slot->size = (uint32_t)message->size;
-        if (slot->key_size != 0)
-            memcpy(bytes, message->key, slot->key_size);
-        bide_log_headers_write_(message, bytes + slot->key_size);
-        if (slot->size != 0)
-            memcpy(bytes + slot->key_size + slot->encoded_size, message->data, slot->size);
-        message->published = (bide_log_position){.low_ = number};
+        bide_log_slot_fill_(bide_ring_at(&ring->slots, number), log_ring_bytes(ring, number),
+                            &messages[i], now);
+        messages[i].published = (bide_log_position){.low_ = number};
     }
     state->tail += count;
 }
@@ -187,15 +167,9 @@ static void log_ring_append(bide_log *log, bide_log_message *messages, uint32_t 
 static void log_ring_load(bide_log *log, bide_log_message *message)
 {
     struct log_ring *ring = log_ring_of(log);
-    const struct log_slot *slot = bide_ring_at(&ring->slots, message->position.low_);
-    const uint8_t *bytes = log_ring_bytes(ring, message->position.low_);
-    message->time = slot->time;
-    message->key = slot->key_size != 0 ? bytes : NULL;
-    message->key_size = slot->key_size;
-    message->encoded = bytes + slot->key_size;
-    message->encoded_size = slot->encoded_size;
-    message->data = bytes + slot->key_size + slot->encoded_size;
-    message->size = slot->size;
+    uint64_t number = message->position.low_;
+    bide_log_slot_read_(bide_ring_at(&ring->slots, number), log_ring_bytes(ring, number),
+                        ring->size, message);
 }
 
 static uint64_t log_ring_time_of(bide_log *log, uint64_t number)

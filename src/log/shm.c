@@ -30,7 +30,7 @@ static uint64_t log_shm_align(uint64_t size)
 bool bide_log_shm_layout_(struct shm_layout *layout, uint32_t window, uint32_t size)
 {
     layout->messages = log_shm_align(sizeof(struct shm_header));
-    layout->messages_size = log_shm_align(window * (sizeof(struct shm_slot) + (uint64_t)size));
+    layout->messages_size = log_shm_align(window * (sizeof(struct log_slot) + (uint64_t)size));
     layout->entries = layout->messages + layout->messages_size;
     layout->entries_size = log_shm_align(window * (uint64_t)sizeof(struct log_entry));
     layout->total = layout->entries + SHM_GROUPS * layout->entries_size;
@@ -287,13 +287,13 @@ const struct log_sharing bide_log_shm_sharing_ = {
 
 static size_t log_shm_bytes_at(const struct log_shm *shm, uint64_t number)
 {
-    return shm->state.window * sizeof(struct shm_slot) +
+    return shm->state.window * sizeof(struct log_slot) +
            (size_t)(number & (shm->state.window - 1)) * shm->size;
 }
 
-static const struct shm_slot *log_shm_slot(const struct log_shm *shm, uint64_t number)
+static const struct log_slot *log_shm_slot(const struct log_shm *shm, uint64_t number)
 {
-    return (const struct shm_slot *)(const void *)shm->messages +
+    return (const struct log_slot *)(const void *)shm->messages +
            (number & (shm->state.window - 1));
 }
 
@@ -302,28 +302,15 @@ static void log_shm_append(bide_log *log, bide_log_message *messages, uint32_t c
     struct log_shm *shm = log_shm_of(log);
     struct log_state *state = &shm->state;
     uint8_t *writable = (uint8_t *)shm->header + shm->layout.messages;
-    uint64_t now = bide_log_clock_();
-    if (now < state->last_time) /* times do not decrease: replay from a time depends on it */
-        now = state->last_time;
-    state->last_time = now;
+    uint64_t now = bide_log_time_(&state->last_time);
     bide_atomic_store(&shm->header->written, (uint32_t)state->tail + count, relaxed);
     bide_atomic_compiler_fence(); /* it is stored before the slots are changed: 4 */
     for (uint32_t i = 0; i < count; i++) {
-        bide_log_message *message = &messages[i];
         uint64_t number = state->tail + 1 + i;
-        struct shm_slot *slot =
-            (struct shm_slot *)(void *)writable + (number & (state->window - 1));
-        uint8_t *bytes = writable + log_shm_bytes_at(shm, number);
-        slot->time = now;
-        slot->key_size = message->key != NULL ? (uint32_t)message->key_size : 0;
-        slot->encoded_size = (uint32_t)bide_log_headers_size_(message);
-        slot->size = (uint32_t)message->size;
-        if (slot->key_size != 0)
-            memcpy(bytes, message->key, slot->key_size);
-        bide_log_headers_write_(message, bytes + slot->key_size);
-        if (slot->size != 0)
-            memcpy(bytes + slot->key_size + slot->encoded_size, message->data, slot->size);
-        message->published = (bide_log_position){.low_ = number};
+        struct log_slot *slot =
+            (struct log_slot *)(void *)writable + (number & (state->window - 1));
+        bide_log_slot_fill_(slot, writable + log_shm_bytes_at(shm, number), &messages[i], now);
+        messages[i].published = (bide_log_position){.low_ = number};
     }
     state->tail += count;
 }
@@ -331,18 +318,9 @@ static void log_shm_append(bide_log *log, bide_log_message *messages, uint32_t c
 static void log_shm_message(bide_log *log, bide_log_message *message)
 {
     struct log_shm *shm = log_shm_of(log);
-    const struct shm_slot slot = *log_shm_slot(shm, message->position.low_);
-    const uint8_t *bytes = shm->messages + log_shm_bytes_at(shm, message->position.low_);
-    message->time = slot.time;
-    if (slot.key_size > shm->size || slot.encoded_size > shm->size - slot.key_size ||
-        slot.size > shm->size - slot.key_size - slot.encoded_size)
-        return; /* another process has written there; no message has such sizes */
-    message->key = slot.key_size != 0 ? bytes : NULL;
-    message->key_size = slot.key_size;
-    message->encoded = bytes + slot.key_size;
-    message->encoded_size = slot.encoded_size;
-    message->data = bytes + slot.key_size + slot.encoded_size;
-    message->size = slot.size;
+    uint64_t number = message->position.low_;
+    bide_log_slot_read_(log_shm_slot(shm, number), shm->messages + log_shm_bytes_at(shm, number),
+                        shm->size, message);
 }
 
 static uint64_t log_shm_time_of(bide_log *log, uint64_t number)

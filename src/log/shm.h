@@ -3,7 +3,7 @@
  * Floor: log.
  *
  *     header:  what it is, lock, image 0, image 1, processes, names of groups
- *     slots:   one for each message of the window
+ *     slots:   one for each message of the window (state.h)
  *     bytes:   `size` for each slot
  *     entries: of each group, one for each message of the window (group.h)
  *
@@ -91,14 +91,6 @@ struct shm_header {
     struct shm_image images[2];
     struct shm_process processes[SHM_PROCESSES];
     char names[SHM_GROUPS][LOG_GROUP_NAME];
-};
-
-struct shm_slot {
-    uint64_t time;
-    uint32_t key_size;
-    uint32_t encoded_size;
-    uint32_t size;
-    uint32_t unused;
 };
 
 /* Where the parts are. */

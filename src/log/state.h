@@ -194,7 +194,27 @@ void bide_log_headers_write_(const bide_log_message *message, uint8_t *out);
 /* True if `encoded` is a whole number of headers. */
 bool bide_log_headers_are_whole_(const void *encoded, size_t size);
 
-/* Nanoseconds since 1970. */
-uint64_t bide_log_clock_(void);
+/* The time of messages that are published now, nanoseconds since 1970: not before *last_time. */
+uint64_t bide_log_time_(uint64_t *last_time);
+
+/* A message in memory. Its bytes are elsewhere: key, headers, data. */
+struct log_slot {
+    uint64_t time;
+    uint32_t key_size;
+    uint32_t encoded_size;
+    uint32_t size;
+    uint32_t unused;
+};
+
+/* Writes a message that is published at `time`. `bytes` has room for a message of the log's size. */
+void bide_log_slot_fill_(struct log_slot *slot, uint8_t *bytes, const bide_log_message *message,
+                         uint64_t time);
+
+/*
+ * Completes a delivered message, which points to `bytes`, of which there are `size`. A slot with
+ * sizes that do not fit, which another process may have written, gives a message without bytes.
+ */
+void bide_log_slot_read_(const struct log_slot *slot, const uint8_t *bytes, uint32_t size,
+                         bide_log_message *message);
 
 #endif

@@ -9,7 +9,7 @@
  *    same lock.
  * 2. A slot that a consumer reads is not overwritten: its message is delivered and not done, so
  *    it is after `acknowledged` of a group. Room for a publish is counted from the least such
- *    number (log.c), and a new group begins within the messages that claims leave in place.
+ *    number (state.c), and a new group begins within the messages that claims leave in place.
  * 3. Rings are in a list, under a lock of its own, while they have handles.
  */
 #include "state.h"

@@ -152,6 +152,15 @@ extern const struct log_engine bide_log_ring_engine_, bide_log_file_engine_, bid
 /* The library's threads for blocking calls: file.c. */
 int bide_log_threads_(bide_blocking **threads);
 
+/* ---- Batches: batch.c ---- */
+
+/* Joins the batch that waits, with `count` messages; under the lock. */
+int bide_log_batch_join_(bide_log_operation *self, const bide_log_message *messages,
+                         uint32_t count);
+
+/* The wait for the batch that the operation has joined. */
+bide_awaiter *bide_log_commit_begin_(bide_log_operation *self);
+
 /* What publishes have left in the batch is published, or given up. Under the lock. */
 void bide_log_batch_settle_(struct log_state *state, struct bide_log_batch_ *batch);
 
@@ -163,8 +172,38 @@ struct bide_log_batch_ *bide_log_batch_leave_(struct log_state *state,
                                               struct bide_log_batch_ *batch);
 void bide_log_batch_free_(struct bide_log_batch_ *batch);
 
+/* Frees the batch that bide_log_batch_leave_ has returned, or does nothing. After the lock. */
+void bide_log_batch_end_(struct log_state *state, struct bide_log_batch_ *batch);
+
+/* ---- The state: state.c ---- */
+
 void bide_log_state_init_(struct log_state *state, uint32_t window, bool groups_hold);
 void bide_log_state_destroy_(struct log_state *state);
+
+void bide_log_lock_(struct log_state *state);
+void bide_log_unlock_(struct log_state *state);
+
+/* Under the lock: an operation waits for one of these. Its own wait has begun: 2. */
+void bide_log_await_(struct log_state *state, unsigned kinds);
+
+/* After a change, and after the lock: wakes those that wait for one of these. */
+void bide_log_notify_(struct log_state *state, unsigned kinds);
+
+/* The link to the group of that name; a link to NULL: there is none. */
+struct bide_log_group_ **bide_log_state_find_(struct log_state *state, const char *name);
+
+/* Removes the group from the list; the group if it is to be freed, after the lock. */
+struct bide_log_group_ *bide_log_state_remove_(struct log_state *state,
+                                               struct bide_log_group_ **at);
+
+/* The number of the oldest message that a new group can begin with. */
+uint64_t bide_log_state_oldest_(const struct log_state *state);
+
+/* True if `count` more messages fit into the window. */
+bool bide_log_state_has_room_(const struct log_state *state, uint32_t count);
+
+/* Sets what an operation may return to the state when it is destroyed: it has nothing yet. */
+void bide_log_operation_init_(bide_log_operation *operation, bide_log *log);
 
 /* ---- URLs: url.c ---- */
 

@@ -75,12 +75,21 @@ static int keep_lines(struct stream *stream, uint32_t count, uint64_t *total)
     return 0;
 }
 
+/* How many more of `count` messages tail prints. */
+static uint32_t tail_left(const struct stream *stream, uint32_t count)
+{
+    uint64_t max = stream->options.count;
+    return max != 0 && max - stream->count < count ? (uint32_t)(max - stream->count) : count;
+}
+
 /* Prints the lines that are kept, of `total` messages. */
 async int print_tail(struct stream *stream, uint64_t total)
 {
     struct sink *sink = &stream->sink;
     uint64_t lines = stream->options.lines, appended = 0;
-    for (uint64_t i = total > lines ? total - lines : 0; i < total && !stream->is_stopped; i++) {
+    uint64_t begin = total > lines ? total - lines : 0;
+    uint64_t end = begin + tail_left(stream, (uint32_t)(total - begin));
+    for (uint64_t i = begin; i < end && !stream->is_stopped; i++) {
         const struct text *line = &stream->tail[i % lines];
         if (text_append(&sink->text, line->bytes, line->size) < 0)
             return out_of_memory(stream);
@@ -96,8 +105,34 @@ async int print_tail(struct stream *stream, uint64_t total)
     return 0;
 }
 
+/* Prints what is published after the messages that the tail had. */
+async int follow(struct stream *stream)
+{
+    struct source *source = &stream->other, *before = &stream->source;
+    uint32_t batch = minimum(BATCH_MAX, bide_log_window(source->log));
+    while (!stream->is_stopped && tail_left(stream, 1) != 0) {
+        int count = await source_read(stream, source, stream->messages, batch);
+        if (count <= 0)
+            return count;
+        uint32_t old = 0; /* the tail had these */
+        while (before->has_position && old < (uint32_t)count &&
+               bide_log_position_compare(stream->messages[old].position, before->position) <= 0)
+            old++;
+        uint32_t printed = tail_left(stream, (uint32_t)count - old);
+        try await sink_write(stream, &stream->sink, stream->messages + old, printed);
+        stream->count += printed;
+        try await source_done(stream, source, stream->messages, (uint32_t)count);
+    }
+    return 0;
+}
+
+/*
+ * One consumer reads what the log has. With -f another one has been subscribed before, at the end: so
+ * no message is missed between the two. Messages that both have are printed once.
+ */
 async int run_tail(struct stream *stream)
 {
+    const bide_log_consumer_options end = {.from = BIDE_LOG_FROM_END};
     struct source *source = &stream->source;
     uint64_t total = 0;
     int count = 0;
@@ -105,6 +140,8 @@ async int run_tail(struct stream *stream)
     if (stream->tail == NULL)
         return out_of_memory(stream);
     try await source_open(stream, source, stream->options.from, &from_beginning, false);
+    if (stream->options.follows)
+        try await source_open(stream, &stream->other, stream->options.from, &end, true);
     try await sink_open(stream, &stream->sink, "stdio:");
     uint32_t batch =
         source->is_stdio ? BATCH_MAX : minimum(BATCH_MAX, bide_log_window(source->log));
@@ -116,7 +153,9 @@ async int run_tail(struct stream *stream)
     }
     if (count < 0)
         return count;
-    return await print_tail(stream, total);
+    source_close(source);
+    try await print_tail(stream, total);
+    return stream->options.follows ? await follow(stream) : 0;
 }
 
 /* ---- count, lag ---- */

@@ -27,6 +27,8 @@ static const char help[] =
     "\n"
     "tail: the newest messages\n"
     "  -n N             how many, up to 1000000 (10)\n"
+    "  -f               and then new ones, until a signal; not of stdio:\n"
+    "  --count N        with -f: how many of both are printed, up to 10000000 (all)\n"
     "\n"
     "measure: sends messages to a log that has none, and reads them\n"
     "  --count N        how many, up to 10000000 (10000)\n"
@@ -48,9 +50,9 @@ static const struct {
     unsigned commands;
     bool has_value;
 } known[] = {
-    {"--group", COPY, true}, {"--after", COPY, true},    {"--batch", COPY | MEASURE, true},
-    {"-n", TAIL, true},      {"--count", MEASURE, true}, {"--size", MEASURE, true},
-    {"--quiet", ~0u, false},
+    {"--group", COPY, true},   {"--after", COPY, true}, {"--batch", COPY | MEASURE, true},
+    {"-n", TAIL, true},        {"-f", TAIL, false},     {"--count", TAIL | MEASURE, true},
+    {"--size", MEASURE, true}, {"--quiet", ~0u, false},
 };
 
 static enum command read_command(const char *name)
@@ -88,6 +90,8 @@ static void set_option(struct options *options, const char *name, const char *va
         options->batch = (uint32_t)command_line_number(name, value, 1, BATCH_MAX);
     } else if (strcmp(name, "-n") == 0) {
         options->lines = (uint32_t)command_line_number(name, value, 0, TAIL_MAX);
+    } else if (strcmp(name, "-f") == 0) {
+        options->follows = true;
     } else if (strcmp(name, "--count") == 0) {
         options->count = (uint32_t)command_line_number(name, value, 1, MEASURED_MAX);
     } else if (strcmp(name, "--size") == 0) {
@@ -116,6 +120,10 @@ static void set_words(struct options *options, const char *const *words, unsigne
         command_line_reject("a log is expected, not", options->from);
     if (is_stdio && (options->group != NULL || options->has_start))
         command_line_reject("--group and --after are for a log, not", options->from);
+    if (is_stdio && options->follows)
+        command_line_reject("-f is for a log, not", options->from);
+    if (options->command == COMMAND_TAIL && options->count != 0 && !options->follows)
+        command_line_reject("--count of tail is for -f", "");
     if (options->command == COMMAND_COPY && url_is_same(options->from, options->to))
         command_line_reject("both URLs are the same log:", options->from);
 }
@@ -136,7 +144,7 @@ void options_read(struct options *options, int argc, char **argv)
             continue;
         exit(fflush(stdout) != 0);
     }
-    *options = (struct options){.lines = 10, .count = 10000, .size = 100};
+    *options = (struct options){.lines = 10, .size = 100};
     for (int i = 1; i < argc; i++) {
         const char *word = argv[i];
         if (!has_command) {
@@ -160,5 +168,7 @@ void options_read(struct options *options, int argc, char **argv)
         command_line_reject("a command is expected", "");
     if (options->batch == 0)
         options->batch = options->command == COMMAND_MEASURE ? 1 : 100;
+    if (options->count == 0 && options->command == COMMAND_MEASURE)
+        options->count = 10000;
     set_words(options, words, count);
 }

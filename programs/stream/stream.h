@@ -46,7 +46,8 @@ struct options {
     bide_log_position start; /* copy: after this position */
     uint32_t batch;
     uint32_t lines; /* tail */
-    uint32_t count; /* measure: messages */
+    bool follows;   /* tail: prints what is published later too */
+    uint32_t count; /* measure: messages; tail: what is printed at most, or 0 */
     uint32_t size;  /* measure: bytes of each */
     bool is_quiet;
 };
@@ -84,7 +85,7 @@ struct stream {
     bide_loop *loop;
     bide_scope *commands;
     struct source source;
-    struct source other; /* measure: to see that there is nothing */
+    struct source other; /* measure: to see that there is nothing; tail: what is published later */
     struct sink sink;
     bide_log_message *messages; /* BATCH_MAX */
     struct text *tail;          /* the newest lines: a ring */

@@ -324,6 +324,52 @@ def test_a_log_in_shared_memory_is_shared():
     return None
 
 
+def test_tail_follows_a_log_that_others_write():
+    name = f"bide-stream-follow-{os.getpid()}"
+    url = f"shm:///{name}"
+    try:
+        status, _, said = call("copy", "--quiet", "stdio:", f"{url}?window=8", given=b"1\n2\n3\n")
+        if "no such engine" in said:
+            return "for systems with the engine"
+        equal((status, said), (0, ""))
+        follower = start("tail", "-f", "-n", "2", url)
+        equal([follower.stdout.readline() for _ in range(2)], [b"2\n", b"3\n"])
+        lines = [b"%d" % i for i in range(4, 1000)]  # more than the window: it holds nobody back for ever
+        fill(url, *lines)
+        equal([follower.stdout.readline().strip() for _ in lines], lines)
+        check(follower.poll() is None, "it has ended")
+        follower.send_signal(signal.SIGTERM)
+        equal(finish(follower), (130, b"", "stream: interrupted: printed 998 messages\n"))
+
+        follower = start("tail", "-f", "-n", "1", "--count", "3", url)
+        equal(follower.stdout.readline(), b"999\n")
+        fill(url, b"key:k\ta=1\tone", b"two", b"three")
+        equal(finish(follower), (0, b"key:k\ta=1\tone\ntwo\n", ""))
+        follower = start("tail", "-f", "-n", "0", "--count", "1", url)
+        while follower.poll() is None:  # it prints nothing that was there when it was started
+            fill(url, b"new")
+        equal(finish(follower), (0, b"new\n", ""))
+    finally:
+        if os.path.exists(f"/dev/shm/{name}"):
+            os.unlink(f"/dev/shm/{name}")
+    return None
+
+
+def test_tail_follows_until_its_count_or_a_signal():
+    with Folder() as it:
+        fill(it.log("a"), *(b"%d" % i for i in range(1, 2001)))
+        equal(call("tail", "-f", "--count", "3", "-n", "3", it.log("a")), (0, b"1998\n1999\n2000\n", ""))
+        equal(call("tail", "-f", "--count", "2", "-n", "3", it.log("a")), (0, b"1998\n1999\n", ""))
+        equal(call("tail", "-f", "--count", "1", it.log("b")), (1, b"", f"stream: {it.log('b')}: there is no log\n"))
+        for url, lines in (it.log("a"), [b"1999\n", b"2000\n"]), ("ring:x", []):
+            process = start("tail", "-f", "-n", "2", url)
+            equal([process.stdout.readline() for _ in lines], lines)
+            while not catches(process.pid, signal.SIGINT):
+                check(process.poll() is None, "it has ended")
+            process.send_signal(signal.SIGINT)
+            equal(finish(process), (130, b"", f"stream: interrupted: printed {len(lines)} messages\n"))
+
+
 def test_a_log_in_use_is_reported():
     with Folder() as it:
         fill(it.log("a"), b"1")
@@ -567,6 +613,9 @@ def test_wrong_command_lines_are_rejected():
             (["count", "--group", "g", "a"], f"stream: the command does not take --group\n{hint}"),
             (["tail", "-n"], f"stream: an option without a value: -n\n{hint}"),
             (["tail", "-n", "1000001", "a"], "stream: -n takes a number from 0 to 1000000, not '1000001'\n"),
+            (["tail", "-f", "stdio:"], f"stream: -f is for a log, not stdio:\n{hint}"),
+            (["tail", "--count", "1", "a"], f"stream: --count of tail is for -f\n{hint}"),
+            (["copy", "-f", "a", "b"], f"stream: the command does not take -f\n{hint}"),
             (["copy", "--batch", "0", "a", "b"], "stream: --batch takes a number from 1 to 1000, not '0'\n"),
             (["copy", "--after", "12", "a", "b"], f"stream: --after takes a position, such as 0-12, not 12\n{hint}"),
             (["measure", "--count", "0", "a"], "stream: --count takes a number from 1 to 10000000, not '0'\n"),

@@ -188,13 +188,14 @@ void bide_log_unsubscribe(bide_log_consumer *consumer)
         was_own = group->name[0] == '\0';
         consumer->group = NULL;
         consumer->log->consumers--;
-        bide_log_group_leave_(group, consumer->owner);
         group->members--;
         if (was_own) {
             struct bide_log_group_ **at = &state->groups;
             while (*at != group)
                 at = &(*at)->following;
             ended = bide_log_state_remove_(state, at);
+        } else {
+            bide_log_group_leave_(group, consumer->owner);
         }
     }
     bide_log_unlock_(state);

@@ -138,8 +138,9 @@ static void log_shm_bury(struct log_shm *shm, unsigned place)
     while (*at != NULL) {
         struct bide_log_group_ *group = *at;
         size_t i = (size_t)(group - shm->groups);
-        bide_log_group_withdraw_(group, ~UINT64_C(0) << SHM_OWNER_BITS,
-                                 (uint64_t)(place + 1) << SHM_OWNER_BITS);
+        if (shm->image.groups[i].kind == SHM_GROUP_NAMED)
+            bide_log_group_withdraw_(group, ~UINT64_C(0) << SHM_OWNER_BITS,
+                                     (uint64_t)(place + 1) << SHM_OWNER_BITS);
         if (shm->image.groups[i].kind == SHM_GROUP_OWN + place) {
             shm->image.groups[i].kind = SHM_GROUP_FREE;
             *at = group->following;

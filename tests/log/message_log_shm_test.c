@@ -457,6 +457,97 @@ static void a_process_that_is_killed_before_it_wakes_another_is_noticed(void **s
     }
 }
 
+/* ---- As many processes as there may be ---- */
+
+enum { OTHERS = SHM_PROCESSES - 1, CROWD_MESSAGES = 20 };
+
+struct crowd_message {
+    int process, number;
+};
+
+/* The parent starts the publishing and the end. */
+static void publish_in_a_crowd(const char *name, const char *process)
+{
+    bide_log *log = opened(name, "");
+    bide_log_operation operation;
+    say_ready();
+    wait_for_parent();
+    for (int i = 0; i < CROWD_MESSAGES; i++) {
+        const struct crowd_message text = {atoi(process), i};
+        bide_log_message message = {.data = &text, .size = sizeof text};
+        assert_int_equal(bide_sync_wait(bide_log_publish(&operation, log, &message, 1)), 0);
+    }
+    wait_for_parent();
+    bide_log_destroy(log);
+}
+
+static void find_no_place(const char *name)
+{
+    char problem[BIDE_LOG_PROBLEM_TEXT];
+    bide_log *log;
+    if (open_log(&log, name, "", problem) != -EUSERS)
+        _exit(1);
+}
+
+/* The messages of each process are read once, in their order. */
+static void read_a_crowd(bide_log_consumer *consumer)
+{
+    bide_log_message messages[WINDOW];
+    bide_log_operation operation;
+    int next[OTHERS] = {0};
+    for (int seen = 0; seen < OTHERS * CROWD_MESSAGES; seen += (int)operation.count) {
+        assert_int_equal(bide_sync_wait(bide_log_read(&operation, consumer, messages, WINDOW)), 0);
+        for (uint32_t i = 0; i < operation.count; i++) {
+            struct crowd_message text;
+            memcpy(&text, messages[i].data, sizeof text);
+            assert_in_range(text.process, 0, OTHERS - 1);
+            assert_int_equal(text.number, next[text.process]++);
+            assert_int_equal(messages[i].deliveries, 1);
+        }
+        acknowledge(consumer, messages, operation.count);
+    }
+}
+
+static void thirty_two_processes_share_a_log(void **state)
+{
+    (void)state;
+    struct log_object object;
+    struct child children[OTHERS];
+    char process[16];
+    log_object_name(&object);
+    bide_log *log = opened(object.name, "?window=8&size=16");
+    bide_log_consumer consumer;
+    subscribe(log, &consumer, NULL); /* nothing is overwritten before it is read */
+    for (int i = 0; i < OTHERS; i++) {
+        snprintf(process, sizeof process, "%d", i);
+        children[i] = start("crowd", object.name, process, -1);
+    }
+    for (int i = 0; i < OTHERS; i++)
+        expect_ready(&children[i]);
+    struct child refused = start("no-place", object.name, "", -1);
+    end_well(&refused);
+    for (int i = 0; i < OTHERS; i++)
+        assert_int_equal(write(children[i].to, "p", 1), 1);
+    read_a_crowd(&consumer);
+    bide_log_unsubscribe(&consumer);
+    for (int i = 0; i < OTHERS; i++) {
+        if (i % 2 == 0)
+            kill_it(&children[i]);
+        else
+            assert_int_equal(write(children[i].to, "e", 1), 1);
+    }
+    for (int i = 1; i < OTHERS; i += 2)
+        end_well(&children[i]);
+    for (int i = 0; i < OTHERS; i++) /* all places are free again */
+        children[i] = start("crowd", object.name, "0", -1);
+    for (int i = 0; i < OTHERS; i++)
+        expect_ready(&children[i]);
+    for (int i = 0; i < OTHERS; i++)
+        kill_it(&children[i]);
+    bide_log_destroy(log);
+    log_object_remove(&object);
+}
+
 /* ---- Killed at each instruction ---- */
 
 enum action {
@@ -985,6 +1076,10 @@ static int run_child(const char *role, const char *name, const char *argument)
         die_before_the_wake(name);
     else if (strcmp(role, "act") == 0)
         act_and_stop(name, argument);
+    else if (strcmp(role, "crowd") == 0)
+        publish_in_a_crowd(name, argument);
+    else if (strcmp(role, "no-place") == 0)
+        find_no_place(name);
     else if (strcmp(role, "produce") == 0)
         stress_produce(name, argument);
     else if (strcmp(role, "consume") == 0)
@@ -1005,6 +1100,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(few_descriptors_are_enough_for_the_watch),
         cmocka_unit_test(what_a_killed_producer_had_claimed_is_free),
         cmocka_unit_test(a_process_that_is_killed_before_it_wakes_another_is_noticed),
+        cmocka_unit_test(thirty_two_processes_share_a_log),
         cmocka_unit_test(a_process_that_is_killed_anywhere_stops_no_other),
         cmocka_unit_test(overwritten_messages_are_not_read),
         cmocka_unit_test(killed_processes_lose_nothing),

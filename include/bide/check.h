@@ -131,6 +131,7 @@ typedef struct bide_check_result {
     bool is_bounded;     /* executions with more preemptions than `preemptions` were left out */
     bool is_sampled;     /* executions were drawn: there may be more */
     uint64_t seed;       /* if they were drawn: that of the finding, or else of the first one */
+    double bound;        /* by PCT: see bide_check_sample. 0: none */
     char *message;       /* what was found, in a line; NULL if nothing */
     char *trace;         /* the steps that led there; NULL if nothing. Repeated steps are
                             listed once, except in a replay */
@@ -157,10 +158,16 @@ bide_check_finding bide_check_explore(const bide_check_scenario *scenario,
  * may be drawn again.
  *
  * With a depth d above 0 the schedule is that of PCT, probabilistic concurrency testing: threads
- * run by drawn priorities, which change at d - 1 drawn steps. If a bug shows with the newest values
- * and needs d orderings of steps, each execution of n threads and k steps finds it with a
- * probability of at least 1/(2 n k^(d-1)), if no thread waits in a loop. One more execution, which
- * is always the same, measures k.
+ * run by drawn priorities, which change after d - 1 drawn steps. Let n be the number of threads and
+ * k the number of steps. An execution finds a bug with a probability of at least 1/(2 n k^(d-1)) if
+ *
+ *     - d orderings of steps suffice to show it,
+ *     - it shows with the newest values, whatever is chosen,
+ *     - no execution has more than k steps, and
+ *     - no thread waits in a loop.
+ *
+ * One more execution, which comes first and is always the same, measures k. `bound` in *result is
+ * that probability. It is 0 if an execution has broken one of the last two conditions.
  *
  * A loop that waits runs until it is left. The limits `preemptions` and `max_executions` of the
  * scenario do not apply; `max_seconds` does. Fills *result, which is to be given to

@@ -27,7 +27,10 @@ void progress_drop(double share);
  */
 bool progress_end(unsigned depth);
 
-/* `run` of `runs` sampled executions have ended. Returns true if the limit of time is reached. */
+/*
+ * `run` of `runs` sampled executions have ended. Reads the clock, and returns true if the limit of
+ * time is reached.
+ */
 bool progress_sampled(uint64_t run, uint64_t runs);
 
 /*

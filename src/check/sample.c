@@ -12,19 +12,21 @@
  *
  * 4. With a depth d, the schedule is that of "A Randomized Scheduler with Probabilistic Guarantees
  *    of Finding Bugs" (Burckhardt, Kothari, Musuvathi, Nagarakatte, 2010). Threads have priorities
- *    in a drawn order, and the thread with the highest one runs. At d - 1 drawn steps the running
- *    thread gets a priority below all of those. If a bug needs d orderings of steps, a run of n
- *    threads and k steps finds it with a probability of at least 1 / (n * k^(d - 1)). The paper's
- *    argument is about interleavings, so by 3 the bound is half of that. k is the number of steps
- *    of a run before all others, which is always drawn from the same seed: so a run depends on its
- *    own seed alone.
+ *    in a drawn order, and the thread with the highest one runs. After each of d - 1 drawn steps the
+ *    thread that has taken it gets a priority below all of those. A thread that cannot continue takes
+ *    no step, so no change is spent on it. If a bug needs d orderings of steps, a run of n threads
+ *    and at most k steps finds it with a probability of at least 1 / (n * k^(d - 1)). The paper's
+ *    argument is about interleavings, so by 3 the bound is half of that. k is the number of steps of
+ *    a run before all others, which is always drawn from the same seed: so a run depends on its own
+ *    seed alone. The bound is reported unless a run has shown that it does not hold: a run of more
+ *    than k steps, or one in which a priority was lowered by 6.
  *
  * 5. A thread that waits for a value that it cannot read takes no step until an event was added. If
  *    all threads wait, they are blocked one after the other, and judged by machine.c.
  *
  * 6. No run is endless. With priorities, a thread that has read the same twice, or has taken
- *    MAX_ROW steps in a row, gets a priority below all others; the bound in 4 does not hold for
- *    such runs. With equal probabilities every thread runs again and again. A load of l stores
+ *    more than k and more than LONG_ROW steps in a row, gets a priority below all others; the bound
+ *    in 4 does not hold for such runs. With equal probabilities every thread runs again and again. A load of l stores
  *    reads the newest with a probability of at least 1/l. Coherence lets a thread never go back, so
  *    a loop is left after few rounds when the value that ends it is there. A thread that takes more
  *    than max_steps is a livelock.
@@ -40,11 +42,13 @@
 
 #include <string.h>
 
-enum { MAX_ROW = 500, MAX_ROUND = 64 };
+enum { LONG_ROW = 500, MAX_ROUND = 64 };
 
-static uint64_t sample_state; /* of the generator */
-static unsigned sample_depth; /* 0: each thread is equally probable */
-static uint64_t sample_length;
+static uint64_t sample_state;   /* of the generator */
+static unsigned sample_depth;   /* 0: each thread is equally probable */
+static uint64_t sample_length;  /* k in 4 */
+static unsigned sample_threads; /* that have taken a step, a bit each */
+static bool bound_holds;        /* of 4, as far as the runs show */
 
 /* Of one run. */
 static struct {
@@ -58,8 +62,8 @@ static struct {
 
     int priorities[THREADS];
     int lowest;
-    uint64_t
-        changes[SAMPLE_MAX_DEPTH]; /* before these steps a priority changes; 0: it has changed */
+    bool is_lowered;                    /* a priority was, by 6 */
+    uint64_t changes[SAMPLE_MAX_DEPTH]; /* after these steps a priority changes */
 } sampled;
 
 static uint64_t sample_random(void)
@@ -109,6 +113,7 @@ static bool is_runnable(unsigned t)
 
 static void lower_priority(unsigned thread)
 {
+    sampled.is_lowered = true;
     sampled.priorities[thread] = --sampled.lowest;
 }
 
@@ -122,17 +127,13 @@ static unsigned highest_of(const unsigned *threads, unsigned count)
     return highest;
 }
 
-static unsigned draw_by_priority(const unsigned *threads, unsigned count)
+/* The thread has taken the step that is counted last. */
+static void change_priority(unsigned thread)
 {
-    unsigned thread = highest_of(threads, count);
     for (unsigned i = 0; i + 1 < sample_depth; i++) {
-        if (sampled.changes[i] != 0 && sampled.changes[i] <= sampled.steps + 1) {
-            sampled.changes[i] = 0;
+        if (sampled.changes[i] == sampled.steps)
             sampled.priorities[thread] = (int)i + 1;
-            thread = highest_of(threads, count);
-        }
     }
-    return thread;
 }
 
 static unsigned draw_thread(void)
@@ -157,7 +158,7 @@ static unsigned draw_thread(void)
     }
     if (count == 0)
         return NOBODY;
-    return sample_depth != 0 ? draw_by_priority(threads, count) : threads[sample_below(count)];
+    return sample_depth != 0 ? highest_of(threads, count) : threads[sample_below(count)];
 }
 
 unsigned sample_next_thread(void)
@@ -222,10 +223,15 @@ void sample_step(reference self)
     sampled.steps++;
     sampled.row = sampled.last == self.thread ? sampled.row + 1 : 1;
     sampled.last = self.thread;
-    if (sample_depth != 0 && (sampled.row > MAX_ROW || reads_again(self))) {
+    sample_threads |= 1u << self.thread;
+    if (sample_depth == 0)
+        return;
+    bool is_long = sampled.row > LONG_ROW && sampled.row > sample_length;
+    if (is_long || reads_again(self)) {
         sampled.row = 0;
         lower_priority(self.thread);
     }
+    change_priority(self.thread);
 }
 
 unsigned sample_option(event_kind kind, unsigned count)
@@ -247,6 +253,19 @@ static void run_sampled(uint64_t seed, unsigned depth)
     graph_free(g);
     r->blocked = blocked + (r->finding == BIDE_CHECK_NOTHING && r->executions == before);
     r->seed = seed;
+    bool breaks_bound = sampled.is_lowered || (depth != 0 && sampled.steps > sample_length);
+    bound_holds = bound_holds && !(sampled.is_strong && breaks_bound);
+}
+
+/* The bound of 4; 0 if it does not hold. */
+static double pct_bound(unsigned depth)
+{
+    double odds = 2.0 * __builtin_popcount(sample_threads);
+    if (depth == 0 || !bound_holds || sample_threads == 0)
+        return 0;
+    for (unsigned i = 1; i < depth; i++)
+        odds *= (double)sample_length;
+    return 1 / odds;
 }
 
 void sample_all(const bide_check_sampling *sampling)
@@ -254,6 +273,8 @@ void sample_all(const bide_check_sampling *sampling)
     unsigned depth = sampling->depth < SAMPLE_MAX_DEPTH ? sampling->depth : SAMPLE_MAX_DEPTH;
     bide_check_result *r = the_checker.result;
     r->is_sampled = true;
+    sample_threads = 0;
+    bound_holds = true;
     decide_begin();
     progress_begin();
     if (depth != 0) {
@@ -266,6 +287,7 @@ void sample_all(const bide_check_sampling *sampling)
             i + 1 < sampling->runs)
             the_checker.stopped = r->is_unfinished = true; /* nothing was found */
     }
+    r->bound = pct_bound(depth);
     if (r->finding == BIDE_CHECK_NOTHING || r->executions + r->blocked == 0)
         r->seed = sampling->seed;
 }

@@ -42,7 +42,9 @@ void verdict_print(FILE *out, const bide_check_scenario *s, const bide_check_res
         fprintf(out, " and %" PRIu64 " given up", r->blocked);
     if (r->is_sampled)
         fprintf(out, ", sampled, seed %" PRIu64, r->seed);
-    else if (v == BOUNDED)
+    if (v == SAMPLED && r->bound > 0)
+        fprintf(out, ", bound 1/%.6g", 1 / r->bound);
+    if (v == BOUNDED)
         fprintf(out, ", bounded: at most %u preemption%s", s->preemptions,
                 s->preemptions == 1 ? "" : "s");
     else if (v == COMPLETE && r->finding == BIDE_CHECK_NOTHING)

@@ -10,10 +10,12 @@
 #include "testing.h"
 
 #include <inttypes.h>
+#include <semaphore.h>
 
 typedef struct state {
     bide_atomic(uint32_t) x, y, turn;
     uint32_t read[4];
+    sem_t is_over;
 } state;
 
 #define SCENARIO(id, ...) \
@@ -205,7 +207,7 @@ static void planted_bugs_are_found_within_a_number_of_draws(void **unused)
     }
 }
 
-/* For the table of docs/checking-sampling.md. */
+/* For the table of docs/checking-pct.md. */
 static void print_table_of_draws(void)
 {
     enum { SEEDS = 50, MAX_DRAWS = 3000 };
@@ -386,7 +388,114 @@ static void loops_that_wait_end_when_they_can(void **unused)
     }
 }
 
+/* ---- The bound of PCT ---- */
+
+static void init_is_over(void *p)
+{
+    sem_init(&((state *)p)->is_over, 0, 0);
+}
+
+/* The window is open only if the waiter comes first. */
+static void open_behind_the_waiter(void *p)
+{
+    state *s = p;
+    uint32_t opened = bide_atomic_fetch_add(&s->turn, 0, seq_cst);
+    for (unsigned i = 0; i < 10; i++)
+        bide_atomic_fetch_add(&s->y, 1, seq_cst);
+    bide_atomic_exchange(&s->x, opened, seq_cst);
+    bide_atomic_exchange(&s->x, 0, seq_cst);
+    for (unsigned i = 0; i < 10; i++)
+        bide_atomic_fetch_add(&s->y, 1, seq_cst);
+    sem_post(&s->is_over);
+}
+
+static void come_and_wait(void *p)
+{
+    state *s = p;
+    bide_atomic_exchange(&s->turn, 1, seq_cst);
+    sem_wait(&s->is_over);
+}
+
+SCENARIO(window_beside_a_waiter, .setup = init_is_over,
+         .threads = {open_behind_the_waiter, come_and_wait, must_be_closed},
+         .expected = BIDE_CHECK_ASSERTION);
+
+/* The waiter has a higher priority than the thread in which the change must be. */
+static void no_change_is_spent_on_a_thread_that_waits(void **unused)
+{
+    (void)unused;
+    bide_check_sampling sampling = {.runs = 5000, .seed = 1, .depth = 2};
+    draws_until_found(&window_beside_a_waiter, sampling);
+}
+
+static void add_often(void *p)
+{
+    for (unsigned i = 0; i < 600; i++)
+        bide_atomic_fetch_add(&((state *)p)->y, 1, relaxed);
+}
+
+static void add_if_x_is_set(void *p)
+{
+    state *s = p;
+    uint32_t more = bide_atomic_load(&s->x, relaxed);
+    for (unsigned i = 0; i < 4 * more; i++)
+        bide_atomic_fetch_add(&s->y, 1, relaxed);
+}
+
+SCENARIO(one_adds_often, .threads = {add_often, store_x});
+SCENARIO(x_is_set_last, .threads = {add_if_x_is_set, add_if_x_is_set, add_if_x_is_set, store_x});
+
+static double bound_of(const bide_check_scenario *scenario, unsigned depth, uint64_t runs)
+{
+    bide_check_sampling sampling = {.runs = runs, .seed = 1, .depth = depth};
+    bide_check_result r;
+    assert_int_equal(bide_check_sample(scenario, &sampling, &r), BIDE_CHECK_NOTHING);
+    double bound = r.bound;
+    bide_check_result_free(&r);
+    return bound;
+}
+
+static void the_bound_is_reported_where_it_holds(void **unused)
+{
+    (void)unused;
+    enum { SEEDS = 2000, STEPS = 2 * 42 + 2 };
+    assert_true(bound_of(&sb, 0, 10) == 0);
+    assert_true(bound_of(&sb, 1, 10) == 1 / (2 * 2.0));
+    assert_true(bound_of(&sb, 3, 10) == 1 / (2 * 2.0 * 4 * 4));
+    /* A long row of steps is no loop that waits. */
+    assert_true(bound_of(&one_adds_often, 2, 10) == 1 / (2 * 2.0 * 1201));
+    assert_true(bound_of(&waits, 2, 100) == 0);
+    assert_true(bound_of(&x_is_set_last, 2, 1) != 0);
+    assert_true(bound_of(&x_is_set_last, 2, 1000) == 0);
+
+    unsigned found = 0;
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        bide_check_sampling sampling = {.runs = 1, .seed = seed, .depth = 2};
+        bide_check_result r;
+        found += bide_check_sample(&short_window, &sampling, &r) == BIDE_CHECK_ASSERTION;
+        assert_true(r.bound == 1 / (2 * 2.0 * STEPS));
+        bide_check_result_free(&r);
+    }
+    printf("# the short window: %u of %d\n", found, SEEDS);
+    assert_true(found * 2 * 2 * STEPS >= SEEDS);
+}
+
 /* ---- Limits ---- */
+
+static void a_draw_that_is_over_time_is_the_last(void **unused)
+{
+    (void)unused;
+    bide_check_scenario s = one_adds_often;
+    s.max_seconds = 1e-9;
+    for (unsigned depth = 0; depth < 2; depth++) {
+        bide_check_sampling sampling = {.runs = UINT64_MAX, .seed = 1, .depth = depth};
+        bide_check_result r;
+        assert_int_equal(bide_check_sample(&s, &sampling, &r), BIDE_CHECK_NOTHING);
+        assert_true(r.is_unfinished);
+        assert_int_equal(r.executions, 1 + depth);
+        bide_check_result_free(&r);
+    }
+}
 
 static void a_limit_of_time_leaves_it_unfinished(void **unused)
 {
@@ -420,6 +529,9 @@ int main(void)
         cmocka_unit_test(nothing_is_found_where_nothing_is_wrong),
         cmocka_unit_test(what_is_drawn_is_what_is_explored),
         cmocka_unit_test(loops_that_wait_end_when_they_can),
+        cmocka_unit_test(no_change_is_spent_on_a_thread_that_waits),
+        cmocka_unit_test(the_bound_is_reported_where_it_holds),
+        cmocka_unit_test(a_draw_that_is_over_time_is_the_last),
         cmocka_unit_test(a_limit_of_time_leaves_it_unfinished),
     };
     if (getenv("BIDE_TABLE") != NULL) {

@@ -45,7 +45,7 @@ static void checker_begin(const bide_check_scenario *scenario, bide_check_result
     rounds_reset();
     the_checker.scenario = scenario;
     the_checker.result = result;
-    the_checker.stopped = the_checker.samples = false;
+    the_checker.stopped = the_checker.samples = the_checker.only_grows = false;
     the_checker.max_steps = scenario->max_steps != 0 ? scenario->max_steps : 10000;
     if (the_checker.max_steps > MAX_STEPS)
         the_checker.max_steps = MAX_STEPS;
@@ -73,7 +73,7 @@ bide_check_finding bide_check_sample(const bide_check_scenario *scenario,
     unbounded.preemptions = 0;
     checker_begin(&unbounded, result);
     replay_read(NULL);
-    the_checker.samples = true;
+    the_checker.samples = the_checker.only_grows = true;
     crash_begin(scenario->max_seconds);
     sample_all(sampling);
     crash_end();
@@ -96,6 +96,7 @@ bide_check_finding bide_check_replay(const bide_check_scenario *scenario, const 
         return result->finding;
     }
     graph *g = graph_new();
+    the_checker.only_grows = true;
     crash_begin(scenario->max_seconds);
     machine_run(g);
     crash_end();

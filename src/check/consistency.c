@@ -102,12 +102,16 @@ static bool is_eco(const graph *g, const event *x, const event *y)
     return from < to || (from == to && x->kind == EVENT_STORE && y->kind == EVENT_LOAD);
 }
 
+bool event_orders(const event *e)
+{
+    return is_ordering_access(e) || is_ordering_fence(e);
+}
+
 /* True if both events order, and they are not accesses of one location. */
 static bool are_elsewhere(const event *x, const event *y)
 {
     if (!is_ordering_access(x) || !is_ordering_access(y))
-        return (is_ordering_access(x) || is_ordering_fence(x)) &&
-               (is_ordering_access(y) || is_ordering_fence(y));
+        return event_orders(x) && event_orders(y);
     return x->location != y->location;
 }
 

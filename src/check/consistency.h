@@ -25,6 +25,9 @@
  */
 unsigned newest_known(const graph *g, unsigned location, const vector_clock *clock);
 
+/* True if the event orders the events before and after it in its thread. */
+bool event_orders(const event *e);
+
 /* True if there is an order of all seq_cst operations and fences that agrees with the graph. */
 bool is_sc_consistent(const graph *g);
 

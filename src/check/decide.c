@@ -13,6 +13,7 @@
 #include "progress.h"
 #include "replay.h"
 #include "sample.h"
+#include "sc_order.h"
 #include "storage.h"
 
 #include "bide/platform.h"
@@ -192,9 +193,10 @@ static bool is_newest(const graph *g, const event *store)
 }
 
 /* True if the decision agrees with the order of seq_cst operations and with the preemption bound. */
-static bool is_allowed(const graph *g, bool is_newest_choice)
+static bool is_allowed(const graph *g, reference self, bool is_newest_choice)
 {
-    if (!is_newest_choice && !is_sc_consistent(g))
+    if (!is_newest_choice &&
+        !(the_checker.only_grows ? sc_order_allows(g, self) : is_sc_consistent(g)))
         return false;
     bool is_within = is_within_bound(g);
     the_checker.result->is_bounded |= !is_within;
@@ -208,11 +210,11 @@ bool decide_apply(graph *g, reference self, const option *o)
     switch (o->kind) {
     case OPTION_READ:
         read_from(g, self, o->other, o->spurious);
-        return is_allowed(g, position_of(g, o->other) + 1 == l->count);
+        return is_allowed(g, self, position_of(g, o->other) + 1 == l->count);
     case OPTION_PLACE:
         graph_displace(g, self);
         graph_place(g, self, o->position);
-        return is_allowed(g, is_newest(g, e));
+        return is_allowed(g, self, is_newest(g, e));
     case OPTION_CHOOSE:
         e->value = o->position;
         return true;
@@ -222,7 +224,7 @@ bool decide_apply(graph *g, reference self, const option *o)
         read_from(g, o->other, self, o->spurious);
         if (event_at(g, o->other)->blocked && !is_newest(g, e))
             return false;
-        return is_allowed(g, is_newest(g, e));
+        return is_allowed(g, self, is_newest(g, e));
     default:
         return false;
     }

@@ -14,9 +14,10 @@ typedef struct checker {
     bide_check_result *result;
     unsigned max_steps;
     unsigned max_spurious;
-    graph *g;     /* the graph that is being run */
-    bool stopped; /* there is a finding, or a limit is reached */
-    bool samples; /* an execution is sampled, or a sampled one is replayed: see sample.h */
+    graph *g;        /* the graph that is being run */
+    bool stopped;    /* there is a finding, or a limit is reached */
+    bool samples;    /* an execution is sampled, or a sampled one is replayed: see sample.h */
+    bool only_grows; /* the graph: an execution is sampled or replayed */
 
     const struct replay *replay; /* the text that makes the decisions; NULL: the exploration does */
 } checker;

@@ -34,6 +34,7 @@
 #include "replay.h"
 #include "rounds.h"
 #include "sample.h"
+#include "sc_order.h"
 #include "spin.h"
 #include "trace.h"
 
@@ -107,6 +108,8 @@ static reference step_taken(bool again)
         events_left--;
     if (!again)
         replay_step((event_kind)event_at(G, self)->kind);
+    if (the_checker.only_grows)
+        sc_order_add(G, self);
     if (sample_draws())
         sample_step(self);
     execution_add(self);
@@ -527,6 +530,7 @@ static void begin_run(graph *g)
     G = g;
     locations_begin_run();
     execution_begin();
+    sc_order_begin();
     events_left = 0;
     memory_reset();
     accesses_reset();

@@ -251,8 +251,10 @@ typedef struct bide_check_suite {
  *     --random N            do not explore: draw N executions, as bide_check_sample; 1000 without it
  *     --pct D               draw executions by PCT with the depth D
  *     --seed S              the seed of the first one; otherwise from the clock
- *     --unfinished FILE     each scenario must be finished (`must_finish`), except if it has a limit
- *                           of its own or FILE names it, one a line; # begins a comment
+ *     --unfinished FILE     each scenario must be finished (`must_finish`), unless it has a limit of
+ *                           its own or FILE names it. A line of FILE is NAME, or PROGRAM: NAME for
+ *                           the program of that name alone; # begins a comment. 2 if FILE names a
+ *                           scenario that does not exist
  *     --progress SECONDS    when the first line of progress is printed, if there is no terminal
  *     --jobs N              in N processes: scenarios side by side, or the rows of --weaken
  *     --weaken              a table: each order is made weaker by one step in turn, and something

@@ -69,6 +69,8 @@ static bool read_sampling(main_options *o, const char *a, const char *value)
 
 bool command_read(main_options *o, int argc, char **argv)
 {
+    const char *slash = strrchr(argv[0], '/');
+    o->program = slash != NULL ? slash + 1 : argv[0];
     for (int i = 1; i < argc; i++) {
         const char *a = argv[i];
         if (strcmp(a, "--list") == 0)
@@ -172,16 +174,55 @@ bool command_read_unfinished(const main_options *o)
     return true;
 }
 
-static bool is_named_unfinished(const char *name)
+/*
+ * The next name that is this program's, at or after *line: "NAME", or "PROGRAM: NAME" with the program's own name. Sets its
+ * length, and *line to the line after it. NULL: there is none.
+ */
+static const char *next_unfinished(const char *program, const char **line, size_t *length)
 {
-    size_t length = strlen(name);
-    for (const char *line = unfinished_names; line != NULL && *line != '\0';) {
-        size_t n = strcspn(line, "\n");
-        if (n == length && strncmp(line, name, n) == 0)
+    size_t own = strlen(program);
+    while (*line != NULL && **line != '\0') {
+        const char *name = *line;
+        size_t n = strcspn(name, "\n"), prefix = strcspn(name, ":\n");
+        *line += n + (name[n] == '\n');
+        *length = n;
+        if (n == 0 || name[0] == '#')
+            continue;
+        if (prefix == n)
+            return name;
+        if (prefix != own || strncmp(name, program, own) != 0)
+            continue;
+        prefix += 1 + strspn(name + prefix + 1, " ");
+        *length = n - prefix;
+        return name + prefix;
+    }
+    return NULL;
+}
+
+static bool is_named_unfinished(const char *program, const char *wanted)
+{
+    const char *line = unfinished_names, *name;
+    for (size_t n; (name = next_unfinished(program, &line, &n)) != NULL;) {
+        if (n == strlen(wanted) && strncmp(name, wanted, n) == 0)
             return true;
-        line += n + (line[n] == '\n');
     }
     return false;
+}
+
+bool command_unfinished_are_known(const main_options *o, const bide_check_suite *suite)
+{
+    const char *line = unfinished_names, *name;
+    for (size_t n; (name = next_unfinished(o->program, &line, &n)) != NULL;) {
+        const bide_check_scenario *const *s = suite->scenarios;
+        while (*s != NULL && (strlen((*s)->name) != n || strncmp((*s)->name, name, n) != 0))
+            s++;
+        if (*s == NULL) {
+            fprintf(stderr, "bide_check: %s: there is no scenario %.*s\n", o->unfinished, (int)n,
+                    name);
+            return false;
+        }
+    }
+    return true;
 }
 
 bide_check_scenario command_limits(const main_options *o, const bide_check_scenario *given)
@@ -194,7 +235,7 @@ bide_check_scenario command_limits(const main_options *o, const bide_check_scena
     if (o->executions != 0 && (s.max_executions == 0 || o->executions < s.max_executions))
         s.max_executions = o->executions;
     bool has_limit = given->max_executions != 0 || given->max_seconds > 0;
-    if (o->unfinished != NULL && !has_limit && !is_named_unfinished(s.name))
+    if (o->unfinished != NULL && !has_limit && !is_named_unfinished(o->program, s.name))
         s.must_finish = true;
     return s;
 }

@@ -5,6 +5,7 @@
 #include "bide/check.h"
 
 typedef struct main_options {
+    const char *program; /* the name of its file */
     bool list, verbose, weaken, tap;
     const char *replay, *dot, *junit;
     const char
@@ -32,5 +33,8 @@ bide_check_scenario command_limits(const main_options *o, const bide_check_scena
 
 /* Reads the file of `unfinished`; false, with a message, if it cannot be read. */
 bool command_read_unfinished(const main_options *o);
+
+/* Reports a name in that file that is this program's and not a scenario's, and returns false. */
+bool command_unfinished_are_known(const main_options *o, const bide_check_suite *suite);
 
 #endif

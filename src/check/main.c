@@ -33,13 +33,21 @@ static void print_trace(FILE *out, const main_options *o, const bide_check_scena
     fprintf(out, "--seed %" PRIu64 " %s\n", r->seed, s->name);
 }
 
+static void print_summary(FILE *out, const bide_check_scenario *s, const bide_check_result *r,
+                          verdict v, bool is_graph_lost)
+{
+    verdict_print(out, s, r, v);
+    if (is_graph_lost)
+        fputs(", its graph could not be written", out);
+}
+
 static void add_to_junit(const main_options *o, unsigned number, const bide_check_scenario *s,
-                         const bide_check_result *r, verdict v, double seconds)
+                         const bide_check_result *r, verdict v, bool is_graph_lost, double seconds)
 {
     char *summary = NULL, *details = NULL;
     size_t size;
     FILE *out = open_memstream(&summary, &size);
-    verdict_print(out, s, r, v);
+    print_summary(out, s, r, v, is_graph_lost);
     fclose(out);
     out = open_memstream(&details, &size);
     print_trace(out, o, s, r);
@@ -71,11 +79,11 @@ static bool write_graph(const char *path, const bide_check_result *r)
 
 /* As a line of TAP: what is not finished counts as skipped. */
 static void print_tap(unsigned number, const bide_check_scenario *s, const bide_check_result *r,
-                      verdict v)
+                      verdict v, bool is_graph_lost)
 {
     printf("%s %u - %s%s: ", v == BAD ? "not ok" : "ok", number, v == UNFINISHED ? "# SKIP " : "",
            s->name);
-    verdict_print(stdout, s, r, v);
+    print_summary(stdout, s, r, v, is_graph_lost);
     putchar('\n');
 }
 
@@ -95,11 +103,14 @@ static verdict check_scenario(const main_options *o, unsigned number,
     progress_show(NULL);
     double seconds = seconds_now() - begun;
     verdict v = o->replay == NULL ? verdict_of(&s, &r) : r.finding == s.expected ? COMPLETE : BAD;
+    bool is_graph_lost = o->dot != NULL && !write_graph(o->dot, &r);
+    if (is_graph_lost)
+        v = BAD;
     if (o->tap) {
-        print_tap(number, &s, &r, v);
+        print_tap(number, &s, &r, v, is_graph_lost);
     } else {
         printf("%-40s ", s.name);
-        verdict_print(stdout, &s, &r, v);
+        print_summary(stdout, &s, &r, v, is_graph_lost);
         printf(", %.2f s\n", seconds);
     }
     if (v == BAD || o->verbose || o->replay != NULL)
@@ -110,9 +121,7 @@ static verdict check_scenario(const main_options *o, unsigned number,
     }
     fflush(stdout);
     if (o->junit != NULL)
-        add_to_junit(o, number, &s, &r, v, seconds);
-    if (o->dot != NULL && !write_graph(o->dot, &r))
-        v = BAD;
+        add_to_junit(o, number, &s, &r, v, is_graph_lost, seconds);
     bide_check_result_free(&r);
     return v;
 }
@@ -202,15 +211,14 @@ int bide_check_main(int argc, char **argv, const bide_check_suite *suite)
         return 2;
     }
     if (!command_names_are_known(&o, suite) || !command_read_unfinished(&o) ||
-        (o.junit != NULL && !junit_open(o.junit))) {
+        !command_unfinished_are_known(&o, suite) || (o.junit != NULL && !junit_open(o.junit))) {
         free(o.names);
         return 2;
     }
     set_seed(&o);
     progress_first = o.progress > 0 ? o.progress : PROGRESS_FIRST;
     verdict worst = !o.weaken ? check_chosen(&o, suite) : weaken_all(&o, suite) ? COMPLETE : BAD;
-    const char *slash = strrchr(argv[0], '/');
-    if (!junit_close(slash != NULL ? slash + 1 : argv[0]))
+    if (!junit_close(o.program))
         worst = BAD;
     free(o.names);
     static const int statuses[] = {

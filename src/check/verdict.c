@@ -35,7 +35,7 @@ void verdict_print(FILE *out, const bide_check_scenario *s, const bide_check_res
         return;
     }
     fputs(bide_check_finding_name(r->finding), out);
-    if (v == BAD)
+    if (v == BAD && r->finding != s->expected)
         fprintf(out, " (not %s)", bide_check_finding_name(s->expected));
     fprintf(out, ": %" PRIu64 " executions", r->executions);
     if (r->blocked != 0)

@@ -1359,6 +1359,26 @@ static void a_graph_has_the_steps_and_their_orders(void **unused)
     assert_int_equal(RUN(&suite, "--dot", path, "--weaken", "drawn"), 2);
 }
 
+/* In all results alike. */
+static void a_graph_that_cannot_be_written_is_wrong(void **unused)
+{
+    (void)unused;
+    const bide_check_suite suite = {
+        .scenarios = (const bide_check_scenario *const[]){&store_buffering, NULL}};
+    const char *path = made_file();
+    assert_int_equal(RUN(&suite, "--tap", "--junit", path, "--dot", "/nowhere/graph", "--replay",
+                         "1 2 1<- 2<-", "store_buffering"),
+                     1);
+    assert_said(
+        "not ok 1 - store_buffering: nothing: 1 executions, its graph could not be written\n");
+    assert_said("# scenarios: 1 wrong\n");
+    const char *xml = read_file(path);
+    assert_non_null(strstr(xml, " tests=\"1\" failures=\"1\""));
+    assert_non_null(
+        strstr(xml, "<failure message=\"nothing: 1 executions, its graph could not be written\">"));
+    remove(path);
+}
+
 static void need_x_with_marks(void *p)
 {
     bide_check_assert("<&\1\"" != NULL && bide_atomic_load(&((state *)p)->x, relaxed) == 1);
@@ -1445,19 +1465,40 @@ static void what_must_be_finished_is_wrong_if_it_is_not(void **unused)
     const char *path = made_file();
     FILE *file = fopen(path, "w");
     assert_non_null(file);
-    fputs("# endless is in this line\nendles\nendless_\n", file);
+    fputs("# endless is in this line\n\nstore_buffering\nendles: endless\n", file);
     fclose(file);
     assert_int_equal(RUN(&suite, "--tap", "--executions", "10", "--unfinished", path), 1);
     assert_said("not ok 2 - endless: not finished (it must be): 10 explored\n");
     file = fopen(path, "a");
     assert_non_null(file);
-    fputs("endless", file);
+    fputs("program: endless", file);
     fclose(file);
     assert_int_equal(RUN(&suite, "--tap", "--executions", "10", "--unfinished", path), 0);
     assert_said("ok 2 - # SKIP endless: not finished: 10 explored\n");
     assert_said("# scenarios: 1 complete, 1 unfinished\n");
     assert_int_equal(RUN(&suite, "--executions", "10", "--unfinished", path), 3);
     assert_int_equal(RUN(&suite, "--executions", "10", "--unfinished", "/dev/null"), 1);
+    file = fopen(path, "w");
+    assert_non_null(file);
+    fputs("endless", file);
+    fclose(file);
+    assert_int_equal(RUN(&suite, "--executions", "10", "--unfinished", path), 3);
+
+    /* A name without a scenario is an error in its program. */
+    static const char *const stale[] = {"endless\nendless_\n", "other: no\nprogram: endles",
+                                        "endles"};
+    static const char *const names[] = {"endless_", "endles", "endles"};
+    for (size_t i = 0; i < sizeof stale / sizeof *stale; i++) {
+        char expected[512];
+        file = fopen(path, "w");
+        assert_non_null(file);
+        fputs(stale[i], file);
+        fclose(file);
+        assert_int_equal(RUN(&suite, "--unfinished", path, "store_buffering"), 2);
+        snprintf(expected, sizeof expected, "bide_check: %s: there is no scenario %s\n", path,
+                 names[i]);
+        assert_said(expected);
+    }
     max.must_finish = false;
     assert_int_equal(RUN(&declared, "--unfinished", "/dev/null"), 3);
     assert_int_equal(RUN(&suite, "--unfinished", "/nowhere/file"), 2);
@@ -1780,6 +1821,7 @@ int main(void)
         cmocka_unit_test(verbose_prints_traces_and_outcomes),
         cmocka_unit_test(rounds_of_a_loop_are_folded_in_a_trace),
         cmocka_unit_test(a_graph_has_the_steps_and_their_orders),
+        cmocka_unit_test(a_graph_that_cannot_be_written_is_wrong),
         cmocka_unit_test(junit_has_a_case_for_each),
         cmocka_unit_test(what_must_be_finished_is_wrong_if_it_is_not),
         cmocka_unit_test(the_status_is_5_if_executions_were_drawn),

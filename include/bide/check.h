@@ -169,7 +169,7 @@ bide_check_finding bide_check_explore(const bide_check_scenario *scenario,
  * One more execution, which comes first and is always the same, measures k. `bound` in *result is
  * that probability. It is 0 if an execution has broken one of the last two conditions.
  *
- * A loop that waits runs until it is left. The limits `preemptions` and `max_executions` of the
+ * A loop that waits runs until it ends. The limits `preemptions` and `max_executions` of the
  * scenario do not apply; `max_seconds` does. Fills *result, which is to be given to
  * bide_check_result_free, and returns its finding. A sampling with one run and the seed in *result
  * finds the same with the same trace.
@@ -180,8 +180,8 @@ bide_check_finding bide_check_sample(const bide_check_scenario *scenario,
                                      bide_check_result *result);
 
 /*
- * Runs the execution of a scenario that `replay` describes: for a debugger. Results as
- * above; BIDE_CHECK_BAD_SCENARIO if the text does not fit.
+ * Runs the one execution of a scenario that `replay` describes: for a debugger. Results as above;
+ * BIDE_CHECK_BAD_SCENARIO if the text does not fit.
  * Threads: one at a time. Progress: blocks.
  */
 bide_check_finding bide_check_replay(const bide_check_scenario *scenario, const char *replay,
@@ -285,7 +285,7 @@ void *bide_check_alloc(size_t size);
 void bide_check_free(void *memory);
 
 /*
- * A number from 0 to count - 1; each is explored.
+ * A number from 0 to count - 1; each is explored. A `count` above 65535 is a bad scenario.
  * Threads: the scenario's.
  */
 unsigned bide_check_choose(unsigned count);

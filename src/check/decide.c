@@ -14,6 +14,7 @@
 #include "replay.h"
 #include "sample.h"
 #include "sc_order.h"
+#include "source_location.h"
 #include "storage.h"
 
 #include "bide/platform.h"
@@ -403,9 +404,21 @@ static void add_places(graph *g, reference store, option_kind kind, reference re
     }
 }
 
+/* Positions and locations have 16 bits. */
+static void refuse_more(const operation *op, const char *what)
+{
+    char where[256];
+    const char *object = op->site->object[0] == '&' ? op->site->object + 1 : op->site->object;
+    source_location_describe(op->site, where, sizeof where);
+    execution_found(BIDE_CHECK_BAD_SCENARIO, "%s%smore than %u %s, at %s", object,
+                    object[0] != '\0' ? ": " : "", UINT16_MAX, what, where);
+}
+
 bool decide_store(graph *g, unsigned thread, const operation *op, unsigned location, uint64_t value,
                   reference read)
 {
+    if (g->locations[location].count >= UINT16_MAX)
+        refuse_more(op, "stores to one object");
     reference self = add_event(g, thread, EVENT_STORE, op, location);
     event *e = event_at(g, self);
     e->value = value;
@@ -445,6 +458,8 @@ void decide_fence(graph *g, unsigned thread, const operation *op)
 
 bool decide_choice(graph *g, unsigned thread, const operation *op, unsigned count)
 {
+    if (count > UINT16_MAX)
+        refuse_more(op, "options of one choice");
     reference self = add_event(g, thread, EVENT_CHOICE, op, UINT16_MAX);
     begin_clocks(g, self);
     unsigned first = options_count;

@@ -429,6 +429,33 @@ static void objects_that_no_processor_accesses_at_once_are_rejected(void **unuse
     }
 }
 
+static void store_very_often(void *p)
+{
+    for (unsigned i = 0; i < 40000; i++)
+        atomic_store_explicit(&((state *)p)->x, 1, memory_order_release);
+}
+
+static void choose_of_many(void *p)
+{
+    ((state *)p)->read[0] = bide_check_choose(UINT16_MAX + 1);
+}
+
+static void what_the_checker_cannot_count_is_rejected(void **unused)
+{
+    (void)unused;
+    bide_check_result r;
+    bide_check_scenario many = {
+        .setup = store_very_often, .threads = {store_very_often}, .max_steps = 65000};
+    assert_int_equal(explore(many, &r), BIDE_CHECK_BAD_SCENARIO);
+    assert_non_null(strstr(r.message, "more than 65535 stores to one object, at "));
+    assert_non_null(strstr(r.message, "c11_test.c:"));
+    bide_check_result_free(&r);
+    bide_check_scenario wide = {.threads = {choose_of_many}};
+    assert_int_equal(explore(wide, &r), BIDE_CHECK_BAD_SCENARIO);
+    assert_non_null(strstr(r.message, "more than 65535 options of one choice, at "));
+    bide_check_result_free(&r);
+}
+
 static void wide_objects_work_outside_of_a_scenario(void **unused)
 {
     (void)unused;
@@ -459,6 +486,7 @@ int main(void)
         cmocka_unit_test(an_object_of_two_sizes_is_a_bad_scenario),
         cmocka_unit_test(memory_that_is_written_plainly_may_hold_another),
         cmocka_unit_test(objects_that_no_processor_accesses_at_once_are_rejected),
+        cmocka_unit_test(what_the_checker_cannot_count_is_rejected),
         cmocka_unit_test(wide_objects_work_outside_of_a_scenario),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -429,6 +429,8 @@ static void objects_that_no_processor_accesses_at_once_are_rejected(void **unuse
     }
 }
 
+extern void __asan_init(void) __attribute__((weak));
+
 static void store_very_often(void *p)
 {
     for (unsigned i = 0; i < 40000; i++)
@@ -446,10 +448,12 @@ static void what_the_checker_cannot_count_is_rejected(void **unused)
     bide_check_result r;
     bide_check_scenario many = {
         .setup = store_very_often, .threads = {store_very_often}, .max_steps = 65000};
-    assert_int_equal(explore(many, &r), BIDE_CHECK_BAD_SCENARIO);
-    assert_non_null(strstr(r.message, "more than 65535 stores to one object, at "));
-    assert_non_null(strstr(r.message, "c11_test.c:"));
-    bide_check_result_free(&r);
+    if (__asan_init == NULL) { /* (it takes minutes there) */
+        assert_int_equal(explore(many, &r), BIDE_CHECK_BAD_SCENARIO);
+        assert_non_null(strstr(r.message, "more than 65535 stores to one object, at "));
+        assert_non_null(strstr(r.message, "c11_test.c:"));
+        bide_check_result_free(&r);
+    }
     bide_check_scenario wide = {.threads = {choose_of_many}};
     assert_int_equal(explore(wide, &r), BIDE_CHECK_BAD_SCENARIO);
     assert_non_null(strstr(r.message, "more than 65535 options of one choice, at "));

@@ -113,6 +113,12 @@ typedef struct bide_check_scenario {
      * the same thread too. Without it, as in C11, the thread's own later stores belong to it.
      * C++20's is the weaker rule: what holds under it holds under C11's. */
     bool cxx20_release_sequences;
+
+    /* Threads with one function are equal: if any two of them exchange what they do, the result is
+     * the same. bide_check_explore then leaves out executions that differ from another one only in
+     * which of them did what. They may use the number of the thread for memory of their own, such as
+     * a place in an array. An equal thread starts no other thread. */
+    bool symmetric;
 } bide_check_scenario;
 
 /* How executions are drawn: see bide_check_sample. */

@@ -94,6 +94,8 @@ static event *begin_clocks(graph *g, reference self)
         memset(&e->pending, 0, sizeof e->pending);
     }
     e->hb.seen[self.thread] = e->porf.seen[self.thread] = (uint16_t)(self.index + 1);
+    if (e->op.after.thread != SETUP)
+        clock_join(&e->porf, &event_at(g, e->op.after)->porf);
     return e;
 }
 

@@ -124,6 +124,8 @@ typedef struct operation {
     bool may_fail;           /* a weak compare-exchange that may fail spuriously */
     bool is_tried;           /* fails where its wait would go on */
     bool is_silent;          /* part of the platform's sleep and wake: it orders nothing */
+    bool is_late;            /* a gate that was passed without a signal: see symmetry.c */
+    reference after;         /* a gate: the signal, which is in porf; of thread SETUP: none */
 } operation;
 
 typedef struct event {

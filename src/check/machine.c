@@ -36,6 +36,7 @@
 #include "sample.h"
 #include "sc_order.h"
 #include "spin.h"
+#include "symmetry.h"
 #include "trace.h"
 
 #include "bide/platform.h"
@@ -142,6 +143,11 @@ uint64_t machine_load(const operation *op, uintptr_t address, size_t size, hidde
         !decide_may_load(G, the_execution.running, op, location_for(G, e, address, size, which)) &&
         sample_waits())
         e = wait_for_turn(op);
+    operation gated;
+    if (symmetry_is_used && op->is_rmw) {
+        gated = symmetry_pass(op, address, e);
+        op = &gated;
+    }
     watch_atomic(op, address, size, which, ACCESS_ATOMIC_READ);
     unsigned location = location_for(G, e, address, size, which);
     if (e == NULL && !decide_load(G, the_execution.running, op, location, older))
@@ -178,6 +184,8 @@ static void store_now(const operation *op, uintptr_t address, size_t size, hidde
                       uint64_t value, const reference *load)
 {
     event *e = wait_for_turn(op);
+    if (symmetry_is_used && e == NULL)
+        symmetry_store();
     execution_running()->in_rmw = false;
     unsigned location = location_for(G, e, address, size, which);
     watch_atomic(op, address, size, which, ACCESS_ATOMIC_WRITE);
@@ -253,6 +261,8 @@ void machine_init(const operation *op, uintptr_t address, size_t size, uint64_t 
 {
     rounds_act(ACT_OTHER, NULL, 0, 0);
     event *e = wait_for_turn(op);
+    if (symmetry_is_used && e == NULL)
+        symmetry_store();
     accesses_add(address, size, ACCESS_WRITE, op->site, NULL);
     value = memory_fitting(value, size);
     unsigned location = location_anew(G, e, address, size);
@@ -346,6 +356,8 @@ unsigned machine_spawn(void *(*function)(void *), void *argument, bide_check_sit
     unsigned number;
     if (the_execution.running == LAST)
         execution_found(BIDE_CHECK_BAD_SCENARIO, "a thread is started in the final check");
+    if (symmetry_is_used && symmetry_has_equal())
+        execution_found(BIDE_CHECK_BAD_SCENARIO, "a thread that has an equal one starts another");
     const event *e = wait_for_turn(&op);
     if (e != NULL) {
         number = (unsigned)e->op.operand;
@@ -415,8 +427,9 @@ static void run_thread(unsigned number)
 
 static bool can_continue(unsigned number)
 {
-    return the_execution.threads[number].state == WAITING_TO_START ||
-           the_execution.threads[number].state == READY;
+    return (the_execution.threads[number].state == WAITING_TO_START ||
+            the_execution.threads[number].state == READY) &&
+           !(symmetry_is_used && symmetry_holds(number));
 }
 
 static bool can_replay_step(unsigned number)
@@ -465,7 +478,7 @@ static unsigned next_thread(void)
         if (can_continue(t) && the_execution.threads[t].in_rmw)
             first = t;
     }
-    return first;
+    return first == NOBODY && symmetry_is_used && events_left == 0 ? symmetry_release() : first;
 }
 
 /* True if the stores after the one that the load read have not changed the value: see 4 above. */
@@ -561,6 +574,7 @@ static void begin_run(graph *g)
         locals_begin(t);
         locks_begin(t);
     }
+    symmetry_begin();
 }
 
 static void prepare_memory(void)

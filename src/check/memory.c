@@ -151,6 +151,14 @@ static char *heap_of(unsigned thread)
     return stack_room(THREADS) + (size_t)thread * HEAP_SIZE;
 }
 
+unsigned memory_thread_of(uintptr_t address)
+{
+    uintptr_t heap = (uintptr_t)heap_of(0);
+    if (address < heap || address >= (uintptr_t)heap_of(THREADS))
+        return memory_stack_of(address);
+    return (unsigned)((address - heap) / HEAP_SIZE);
+}
+
 void memory_reset(void)
 {
     memory_restore();

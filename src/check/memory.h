@@ -14,6 +14,8 @@ size_t memory_stack_size(void);
 
 /* The thread whose stack an address is on; THREADS if none. */
 unsigned memory_stack_of(uintptr_t address);
+/* The thread whose stack or heap an address is in; THREADS if none. */
+unsigned memory_thread_of(uintptr_t address);
 /* True for addresses that only the overflow of a stack reaches. */
 bool memory_is_below_stack(uintptr_t address);
 

@@ -222,7 +222,8 @@ static const token *replay_token(void)
 bool replay_is_turn_of(unsigned thread)
 {
     const token *t = replay_token();
-    return t == NULL || (t->thread == thread && (t->times != 0 || !the_checker.samples));
+    bool may_wait = the_checker.samples || the_checker.scenario->symmetric;
+    return t == NULL || (t->thread == thread && (t->times != 0 || !may_wait));
 }
 
 unsigned replay_next_thread(void)

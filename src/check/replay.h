@@ -5,6 +5,7 @@
  *     1          thread 1 takes a step
  *     1x3        thread 1 takes three steps
  *     1x0        thread 1 runs, and ends or has a finding before its next step; or begins to wait
+ *                (if it has an equal thread, also at its gate: symmetry.h)
  *     2<1.4      thread 2 loads from the store that was thread 1's step 4 (from 0)
  *     2<-        thread 2 loads the initial value
  *     2>1.4      thread 2 stores directly after that store in the object's modification order

@@ -89,12 +89,14 @@ static const bide_check_scenario two_lock_it = {.name = "two_lock_it",
 static const bide_check_scenario three_lock_it = {.name = "three_lock_it",
                                                   .size = sizeof(state),
                                                   .threads = {count_once, count_once, count_once},
+                                                  .symmetric = true,
                                                   .finish = three_have_counted,
                                                   .never_spurious = true};
 static const bide_check_scenario three_lock_it_early = {
     .name = "three_lock_it_and_sleeps_end_for_no_reason",
     .size = sizeof(state),
     .threads = {count_once, count_once, count_once},
+    .symmetric = true,
     .finish = three_have_counted};
 static const bide_check_scenario two_lock_it_in_steps = {
     .name = "two_lock_it_in_steps",
@@ -105,6 +107,7 @@ static const bide_check_scenario three_lock_it_in_steps = {
     .name = "three_lock_it_in_steps",
     .size = sizeof(state),
     .threads = {count_once_in_steps, count_once_in_steps, count_once_in_steps},
+    .symmetric = true,
     .finish = three_have_counted,
     .never_spurious = true};
 

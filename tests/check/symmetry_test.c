@@ -6,12 +6,16 @@
 #include "testing.h"
 
 #include "bide/check.h"
+#include "bide/check_pthread.h"
 
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+#if !defined __clang__ && __GNUC__ >= 11
+#pragma GCC diagnostic ignored "-Wtsan" /* the checker supports fences */
+#endif
 
 enum { SLOTS = BIDE_CHECK_THREADS + 1, LOCATIONS = 3, STEPS = 4 };
 
@@ -222,7 +226,7 @@ static void fail_and_write(void *p)
 static void lock_and_keep(void *p)
 {
     pthread_mutex_lock(&((state *)p)->mutex);
-    bide_check_assert(true);
+    ((state *)p)->plain = 1;
     pthread_mutex_unlock(&((state *)p)->mutex);
 }
 
@@ -364,7 +368,7 @@ static int take_step(state *s, const step *step, bool *ends)
         }
         return 0;
     case FENCES:
-        __atomic_thread_fence(step->order);
+        atomic_thread_fence(step->order);
         return 0;
     case SKIPS:
         *ends = atomic_load_explicit(object, load) == step->value;
@@ -487,7 +491,7 @@ static void nothing_is_lost_in_random_programs(void **unused)
 {
     (void)unused;
     uint64_t random = testing_seed(), before = 0, after = 0;
-    unsigned compared = 0, found = 0, rounds = rounds_of(__asan_init == NULL ? 1200 : 300);
+    unsigned compared = 0, found = 0, rounds = rounds_of(__asan_init == NULL ? 1200 : 100);
     for (unsigned i = 0; i < rounds; i++) {
         equal_count = 2 + below(&random, 2);
         other_first = below(&random, 2);

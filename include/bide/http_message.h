@@ -124,6 +124,7 @@ typedef struct bide_http_input {
     size_t count; /* bytes that were read, whatever it ended with */
     int status;
     bool is_direct;
+    bool is_waiting; /* the watch has its deadline */
     struct bide_http_output *output; /* for "100 Continue" */
 } bide_http_input;
 
@@ -156,6 +157,7 @@ typedef struct bide_http_output {
     bool is_flush;
     bool is_interim; /* the flush of an interim response */
     bool is_sending; /* a piece is under way */
+    bool is_waiting; /* the watch has its deadline */
     char line[20];
     struct iovec vectors[3];
     union {
@@ -167,6 +169,9 @@ typedef struct bide_http_output {
     bool is_sent_early; /* it is being sent: the buffer's bytes keep their place */
     int early_status;   /* of the last such send */
     bide_auto_event returned;
+    bool is_continuing; /* a read waits until "100 Continue" was sent */
+    bide_auto_event continued;
+    bide_auto_event_waiter continuing;
     bide_auto_event *early_sender; /* starts that coroutine; NULL: there is none, or it sends nothing more */
     bide_stop_source *early_pause; /* ends the read that it does instead; NULL: it does not read */
 } bide_http_output;

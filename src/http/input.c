@@ -20,6 +20,7 @@
  *    bytes or for all remaining bytes of the body or chunk. Such a read never takes bytes that follow
  *    the body or the chunk.
  * 4. An invalid body stays invalid: every later read returns the same error.
+ * 5. The watch has a deadline of a read only while it waits, also if the operation is destroyed.
  */
 #include "input.h"
 
@@ -47,6 +48,7 @@ void bide_http_input_start_(bide_http_input *input, enum http_framing framing, u
     input->must_continue = false;
     input->error = 0;
     input->count = 0;
+    input->is_waiting = false;
 }
 
 void bide_http_input_keep_room_(bide_reader *reader, size_t size)
@@ -274,6 +276,18 @@ static bide_awaiter *http_input_start_read(bide_http_input *input)
     return bide_stream_read(&reader->operation, reader->stream, input->data, size);
 }
 
+static void http_input_start_wait(bide_http_input *input, const bide_context *context)
+{
+    input->is_waiting = true;
+    http_watch_start_wait(input->watch, context);
+}
+
+static void http_input_stop_wait(bide_http_input *input)
+{
+    input->is_waiting = false;
+    http_watch_stop_wait(input->watch);
+}
+
 static bool http_input_ready(bide_awaiter *awaiter)
 {
     bide_http_input *input = bide_container_of(awaiter, bide_http_input, task.frame.awaiter);
@@ -299,18 +313,28 @@ bide_body(http_read)
             bide_return(self->status);
         if (self->must_continue) {
             self->must_continue = false;
-            http_watch_start_wait(self->watch, bide_this_context());
-            bide_try(bide_http_output_continue_(self->output));
+            self->status = bide_http_output_put_continue_(self->output);
+            while (self->status == -EAGAIN) {
+                http_input_start_wait(self, bide_this_context());
+                bide_await_status(self->status, bide_http_output_send_continue_(self->output));
+                http_input_stop_wait(self);
+                self->status = bide_http_output_continued_(self->output, self->status);
+            }
+            if (self->status < 0)
+                bide_return(self->status);
         }
-        http_watch_start_wait(self->watch, bide_this_context());
+        http_input_start_wait(self, bide_this_context());
         bide_await_status(self->status, http_input_start_read(self));
-        http_watch_stop_wait(self->watch);
+        http_input_stop_wait(self);
         bide_http_input_filled_(self, self->status);
         if (self->status < 0)
             bide_return(self->status);
         if (self->is_direct && self->count != 0)
             bide_return(0);
     }
+    bide_finally();
+    if (self->is_waiting) /* the operation is being destroyed: 5 */
+        http_input_stop_wait(self);
     bide_end();
 }
 

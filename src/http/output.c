@@ -23,6 +23,11 @@
  *    interim response whose operation is cancelled, times out or is destroyed is still sent, and holds no other message
  *    back. When the client has left, the other coroutine sends nothing more, and the operation does it itself.
  * 4. A chunk that is being gathered lies in the unsent part of the buffer and is not empty.
+ * 5. A read that sends "100 Continue" runs beside a write of another coroutine, so it has an event of its own and does
+ *    not use the write's operation. Each end of an early send sets the event, and so does a write that takes the buffer
+ *    along. Without an early sender the stream is a carrier's, which takes a head at once, and no write can be waiting:
+ *    a waiting write has started the response.
+ * 6. The watch has a deadline of a write only while it waits, also if the operation is destroyed.
  */
 #include "output.h"
 
@@ -85,7 +90,10 @@ void bide_http_output_init_(bide_http_output *output, bide_writer *writer, bide_
     output->early_status = 0;
     output->early_sender = NULL;
     output->early_pause = NULL;
+    output->is_waiting = false;
+    output->is_continuing = false;
     bide_auto_event_init(&output->returned, false);
+    bide_auto_event_init(&output->continued, false);
     bide_http_output_start_(output);
 }
 
@@ -385,6 +393,33 @@ static bool http_output_is_resumable(const bide_http_output *output, int status)
            (status == -ECANCELED || status == -ETIMEDOUT);
 }
 
+/* Has the other coroutine send, instead of read. */
+static void http_output_start_early(bide_http_output *output)
+{
+    bide_auto_event_set(output->early_sender);
+    if (output->early_pause != NULL)
+        bide_stop_request(output->early_pause);
+}
+
+static void http_output_start_wait(bide_http_output *output, const bide_context *context)
+{
+    output->is_waiting = true;
+    http_watch_start_wait(output->watch, context);
+}
+
+static void http_output_stop_wait(bide_http_output *output)
+{
+    output->is_waiting = false;
+    http_watch_stop_wait(output->watch);
+}
+
+/* Wakes the read that waits until "100 Continue" was sent: 5 */
+static void http_output_wake_continuing(bide_http_output *output)
+{
+    if (output->is_continuing)
+        bide_auto_event_set(&output->continued);
+}
+
 static bide_next http_write_step_(bide_frame *frame, unsigned depth);
 static const bide_coroutine_type *const http_write_type_ = &bide_task_type;
 static const bide_coroutine_code http_write_code = {http_write_step_, "bide_http_write", __FILE__,
@@ -399,24 +434,22 @@ bide_body(http_write)
         bide_return(self->status);
     while (self->is_interim && self->early_sender != NULL &&
            bide_writer_buffered(self->writer) != 0) { /* 3 */
-        http_watch_start_wait(self->watch, bide_this_context());
-        bide_auto_event_set(self->early_sender);
-        if (self->early_pause != NULL)
-            bide_stop_request(self->early_pause);
+        http_output_start_wait(self, bide_this_context());
+        http_output_start_early(self);
         bide_await_status(self->status, bide_auto_event_wait(&self->returning, &self->returned));
-        http_watch_stop_wait(self->watch);
+        http_output_stop_wait(self);
         if (self->status == 0)
             self->status = self->early_status;
         if (self->status < 0)
             bide_return(self->status);
     }
     while (self->is_sent_early) { /* 3 */
-        http_watch_start_wait(self->watch, bide_this_context());
+        http_output_start_wait(self, bide_this_context());
         /* (if the operation is destroyed: its bytes are counted, and will not follow) */
         self->error = self->is_flush ? 0 : -ECANCELED;
         bide_await_status(self->status, bide_auto_event_wait(&self->returning, &self->returned));
         self->error = 0;
-        http_watch_stop_wait(self->watch);
+        http_output_stop_wait(self);
         if (self->status == 0)
             self->status = self->early_status;
         if (self->status < 0) {
@@ -425,11 +458,12 @@ bide_body(http_write)
         }
     }
     do {
-        http_watch_start_wait(self->watch, bide_this_context());
+        http_output_start_wait(self, bide_this_context());
         self->is_sending = true;
+        http_output_wake_continuing(self);
         bide_await_status(self->status, http_output_start_piece(self));
         self->is_sending = false;
-        http_watch_stop_wait(self->watch);
+        http_output_stop_wait(self);
         http_output_finish_piece(self);
         if (self->status < 0) {
             if (!http_output_is_resumable(self, self->status))
@@ -438,6 +472,8 @@ bide_body(http_write)
         }
     } while (self->count != self->size);
     bide_finally();
+    if (self->is_waiting) /* the operation is being destroyed: 6 */
+        http_output_stop_wait(self);
     if (self->is_sending &&
         !http_output_is_resumable(self, -ECANCELED)) /* the operation is being destroyed: 3 */
         self->error = -ECANCELED;
@@ -516,6 +552,7 @@ int bide_http_output_take_back_(bide_http_output *output, int status)
         status = -EIO; /* it would be retried forever */
     output->early_status = status;
     bide_auto_event_set(&output->returned);
+    http_output_wake_continuing(output);
     return status;
 }
 
@@ -524,6 +561,7 @@ void bide_http_output_end_early_(bide_http_output *output)
     output->early_sender = NULL;
     output->early_pause = NULL;
     bide_auto_event_set(&output->returned);
+    http_output_wake_continuing(output);
 }
 
 /* ---- Other operations ---- */
@@ -535,15 +573,37 @@ bide_awaiter *bide_http_output_fail_(bide_http_output *output, int status)
     return awaiter;
 }
 
-bide_awaiter *bide_http_output_continue_(bide_http_output *output)
+int bide_http_output_put_continue_(bide_http_output *output)
 {
     static const char line[] = "HTTP/1.1 100 Continue\r\n\r\n";
-    if (output->state !=
-        HTTP_OUTPUT_NOTHING) /* the response has started: the client no longer waits for "100 Continue" */
-        return bide_http_output_fail_(output, 0);
-    if (!bide_http_output_put_(output, line, sizeof line - 1))
-        return bide_http_output_fail_(output, -EMSGSIZE);
-    return bide_http_output_flush_interim_(output);
+    if (output->state != HTTP_OUTPUT_NOTHING) /* the client no longer waits for it */
+        return 0;
+    if (output->early_sender == NULL &&
+        !output->is_framed) { /* the client has left, or the connection ends */
+        output->error = output->early_status;
+        return output->error < 0 ? output->error : -ECANCELED;
+    }
+    return bide_http_output_put_(output, line, sizeof line - 1) ? -EAGAIN : -EMSGSIZE;
+}
+
+bide_awaiter *bide_http_output_send_continue_(bide_http_output *output)
+{
+    if (output->early_sender == NULL) /* 5 */
+        return bide_http_output_flush_interim_(output);
+    bide_auto_event_reset(&output->continued);
+    output->is_continuing = true;
+    http_output_start_early(output);
+    return bide_auto_event_wait(&output->continuing, &output->continued);
+}
+
+int bide_http_output_continued_(bide_http_output *output, int status)
+{
+    output->is_continuing = false;
+    if (status < 0 || output->is_sending || http_output_earlier(output) == 0)
+        return status;
+    if (output->early_status < 0)
+        return output->early_status;
+    return output->early_sender != NULL ? -EAGAIN : -ECANCELED;
 }
 
 /* ---- The end ---- */

@@ -72,8 +72,15 @@ void bide_http_output_withdraw_(bide_http_output *output);
 /* Starts an operation that only completes with `status`. */
 bide_awaiter *bide_http_output_fail_(bide_http_output *output, int status);
 
-/* Sends "100 Continue" at once, unless a response has started. */
-bide_awaiter *bide_http_output_continue_(bide_http_output *output);
+/*
+ * "100 Continue", for a read that waits for the body, beside another coroutine's write. bide_http_output_put_continue_
+ * puts it into the buffer, unless a response has started. Returns 0 (nothing is to be sent), -EAGAIN (await
+ * bide_http_output_send_continue_, and pass its status to bide_http_output_continued_, which returns the same), or an
+ * error: -EMSGSIZE (there is no room), -ECANCELED (the connection is ending), and those of the stream.
+ */
+int bide_http_output_put_continue_(bide_http_output *output);
+bide_awaiter *bide_http_output_send_continue_(bide_http_output *output);
+int bide_http_output_continued_(bide_http_output *output, int status);
 
 /*
  * Counts bytes of the body that are sent by other means. Errors: -EMSGSIZE (exceeds the announced

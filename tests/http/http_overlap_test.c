@@ -1,0 +1,173 @@
+/*
+ * Handlers with several coroutines: reads and writes that are destroyed while their handler goes on, and a read that
+ * sends "100 Continue" while another coroutine responds.
+ */
+#include "http_peer.h"
+
+static peer one;
+
+#define HEAD(line) "HTTP/1.1 " line "\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n"
+#define POST(path) "POST " path " HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n"
+
+/* ---- Destroyed operations ---- */
+
+/* The coroutine that reads or writes. */
+struct part {
+    bide_task task;
+    bide_branch branch;
+    bide_http_exchange *exchange;
+    bide_sleep sleep;
+    char body[16];
+    size_t size;
+    int status;
+};
+
+static char text[PEER_PIPE * 4];
+
+bide_coroutine(part_body)
+{
+    bide_begin(part_body, struct part * self);
+    if (path_is(self->exchange, "/writes"))
+        bide_await_status(self->status, bide_http_respond(self->exchange, text, sizeof text));
+    else if (path_is(self->exchange, "/hints"))
+        bide_await_status(self->status, bide_http_send_interim(self->exchange, 103, NULL, 0));
+    else
+        bide_await_status(self->status, bide_http_read(self->exchange, self->body, sizeof self->body));
+    bide_return(self->status);
+    bide_end();
+}
+
+struct owner {
+    bide_http_exchange exchange;
+    bide_scope scope;
+    struct part part;
+    bide_sleep sleep;
+};
+
+/* Destroys the part, and waits for longer than its deadline was. */
+bide_coroutine(owner_body)
+{
+    bide_begin(owner_body, struct owner * self);
+    handled.begun++;
+    bide_scope_init(&self->scope, bide_this_frame());
+    if (path_is(&self->exchange, "/earlier")) {
+        bide_try(bide_http_respond(&self->exchange, text, 300));
+        bide_return(0);
+    }
+    self->part.exchange = &self->exchange;
+    self->part.status = 1;
+    bide_scope_spawn(&self->scope, &self->part.branch, bide_task_init(&self->part.task, &part_body));
+    bide_try(bide_sleep_for(&self->sleep, SECOND));
+    assert_int_equal(self->part.status, 1); /* it waits */
+    bide_scope_destroy(&self->scope);
+    bide_await_status(handled.slept, bide_sleep_for(&self->sleep, 100 * SECOND));
+    bide_finally();
+    bide_scope_destroy(&self->scope);
+    handled.ended++;
+    bide_end();
+}
+
+static void a_destroyed_operation_leaves_no_deadline(void **state)
+{
+    static const char *const requests[] = {
+        "POST /reads HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\n",
+        POST("/reads"), /* it waits until "100 Continue" was sent */
+        "GET /hints HTTP/1.1\r\nHost: a\r\n\r\n",
+        "GET /writes HTTP/1.1\r\nHost: a\r\n\r\n",
+    };
+    (void)state;
+    peer_init(&one, &(bide_http_options){.handler = {&owner_body, sizeof(struct owner)},
+                                         .body_idle_timeout = 10 * SECOND});
+    one.ends = false;
+    for (size_t i = 0; i < sizeof requests / sizeof *requests; i++) {
+        static char input[400];
+        one.reads_not = i != 0;
+        one.piece = i == 0 ? 0 : 64; /* the pipe has less room than the earlier response */
+        handled.slept = 1;
+        snprintf(input, sizeof input, "%s%s", i != 0 ? "GET /earlier HTTP/1.1\r\nHost: a\r\n\r\n" : "", requests[i]);
+        (void)peer_say(&one, input);
+        if (handled.slept != 0)
+            printf("# request %zu\n", i);
+        assert_int_equal(handled.slept, 0);
+    }
+    peer_end(&one);
+}
+
+/* ---- A response while "100 Continue" is being sent ---- */
+
+struct both {
+    bide_http_exchange exchange;
+    bide_scope scope;
+    struct part part;
+    bide_sleep sleep;
+    int status;
+};
+
+static size_t response_size;
+static uint64_t delay;
+
+bide_coroutine(both_body)
+{
+    bide_begin(both_body, struct both * self);
+    handled.begun++;
+    if (path_is(&self->exchange, "/earlier")) {
+        bide_try(bide_http_respond(&self->exchange, text,
+                                   strtoul(self->exchange.request.query.data, NULL, 10)));
+    } else {
+        self->part.exchange = &self->exchange;
+        bide_scope_init(&self->scope, bide_this_frame());
+        bide_scope_spawn(&self->scope, &self->part.branch, bide_task_init(&self->part.task, &part_body));
+        bide_try(bide_sleep_for(&self->sleep, delay));
+        bide_await_status(self->status, bide_http_respond(&self->exchange, text, response_size));
+        handled.error = self->status;
+        bide_try(bide_scope_join(&self->scope));
+        keep_body(self->part.body, self->exchange.count);
+    }
+    bide_finally();
+    if (!path_is(&self->exchange, "/earlier"))
+        bide_scope_destroy(&self->scope);
+    handled.ended++;
+    bide_end();
+}
+
+static void a_response_may_begin_while_100_continue_is_sent(void **state)
+{
+    static char input[600], wanted[100000];
+    (void)state;
+    peer_init(&one, &(bide_http_options){.handler = {&both_body, sizeof(struct both)},
+                                         .body_idle_timeout = 1000 * SECOND,
+                                         .request_timeout = 1000 * SECOND});
+    memset(text, 'x', sizeof text);
+    one.piece = 256;
+    one.read_pause = SECOND; /* so much in a second */
+    for (size_t earlier = 100; earlier < 3000; earlier += 577)
+        for (response_size = 3; response_size < 40000; response_size *= 9)
+            for (delay = 1; delay < 4 * SECOND; delay += SECOND / 2) {
+                int before = snprintf(input, sizeof input, "GET /earlier?%zu HTTP/1.1\r\nHost: a\r\n\r\n%s", earlier, POST("/reads"));
+                snprintf(input + before, sizeof input - (size_t)before, "body");
+                size_t size = (size_t)sprintf(wanted, HEAD("200 OK") "Content-Length: %zu\r\n\r\n", earlier);
+                memset(wanted + size, 'x', earlier);
+                size += earlier;
+                size += (size_t)sprintf(wanted + size, "HTTP/1.1 100 Continue\r\n\r\n");
+                one.cut = (size_t)before; /* the body follows "100 Continue" */
+                one.cut_until = size;
+                size += (size_t)sprintf(wanted + size, HEAD("200 OK") "Content-Length: %zu\r\n\r\n", response_size);
+                memset(wanted + size, 'x', response_size);
+                wanted[size + response_size] = '\0';
+                assert_int_equal(peer_say(&one, input), 0);
+                assert_int_equal(handled.error, 0);
+                assert_int_equal(handled.read, 4);
+                assert_memory_equal(handled.body, "body", 4);
+                assert_string_equal(one.output, wanted);
+            }
+    peer_end(&one);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_destroyed_operation_leaves_no_deadline),
+        cmocka_unit_test(a_response_may_begin_while_100_continue_is_sent),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -14,6 +14,8 @@
  *    returns -EAGAIN, and its caller flushes and calls it again.
  * 3. If the request's body will not be read to its end, the next head cannot be found. The response
  *    then closes the connection.
+ * 4. After an upgrade the other protocol reads into the memory of the request's head. The texts that logs print are
+ *    therefore copied to the memory of its fields, which nothing else uses any more.
  */
 #define _GNU_SOURCE
 #include "server.h"
@@ -413,6 +415,47 @@ static bool exchange_put_upgrade(bide_http_exchange *exchange, const char *proto
            bide_http_output_put_(output, "\r\n", 2);
 }
 
+/* Copies the first bytes of a text to *at. */
+static bide_slice exchange_keep_text(char **at, const char *end, bide_slice text)
+{
+    size_t size = (size_t)(end - *at);
+    if (size > BIDE_HTTP_UPGRADE_TEXT)
+        size = BIDE_HTTP_UPGRADE_TEXT;
+    if (size > text.size)
+        size = text.size;
+    bide_slice kept = {*at, size};
+    if (size != 0)
+        memcpy(*at, text.data, size);
+    *at += size;
+    return kept;
+}
+
+/* Keeps the texts that logs print, as far as there is room, and no other: 4 */
+static void exchange_keep_texts(bide_http_exchange *exchange)
+{
+    enum { KEPT = 2, ENOUGH = 16 };
+    static const char *const names[KEPT] = {"Referer", "User-Agent"};
+    bide_http_connection *connection = exchange->connection;
+    bide_http_request *request = &exchange->request;
+    bide_http_field *fields = connection->fields;
+    size_t size = exchange->server->options.max_fields * sizeof *fields;
+    bool keeps_fields = exchange->server->options.max_fields >= ENOUGH;
+    bide_slice values[KEPT];
+    for (size_t i = 0; i < KEPT; i++)
+        values[i] = bide_http_request_field(exchange, names[i]);
+    const char *end = (char *)fields + size;
+    char *at = (char *)(keeps_fields ? fields + KEPT : fields);
+    request->method_name = exchange_keep_text(&at, end, request->method_name);
+    request->target = exchange_keep_text(&at, end, request->target);
+    request->path = request->query = request->host = request->upgrade = (bide_slice){"", 0};
+    request->field_count = 0;
+    connection->input.field_count = connection->input.trailer_count = 0;
+    for (size_t i = 0; keeps_fields && i < KEPT; i++)
+        if (values[i].data != NULL)
+            fields[request->field_count++] =
+                (bide_http_field){http_text_of(names[i]), exchange_keep_text(&at, end, values[i])};
+}
+
 bide_awaiter *bide_http_upgrade(bide_http_exchange *exchange, const char *protocol)
 {
     bide_http_connection *connection = exchange->connection;
@@ -428,6 +471,7 @@ bide_awaiter *bide_http_upgrade(bide_http_exchange *exchange, const char *protoc
     exchange->status = protocol == NULL ? 200 : 101;
     if (!exchange_put_upgrade(exchange, protocol))
         return bide_http_output_fail_(output, -EMSGSIZE);
+    exchange_keep_texts(exchange);
     output->state = HTTP_OUTPUT_ENDED;
     connection->is_upgraded = true;
     connection->watch.whole = BIDE_FOREVER;
@@ -535,8 +579,8 @@ int bide_http_end_exchange_(bide_http_connection *connection, int error)
         if (connection->input.error != 0)
             output->closes = true;
         int status = exchange_status_of_input(&connection->input, error);
-        error = exchange_put_status(exchange,
-                                    status != 0 ? status : exchange_status_of_error(error));
+        error =
+            exchange_put_status(exchange, status != 0 ? status : exchange_status_of_error(error));
     } else if (error == 0 && output->state < HTTP_OUTPUT_BODY) {
         error = exchange_end_head(exchange, 0);
     }

@@ -62,8 +62,6 @@ static bide_slice http_print_line(char line[HTTP_MAX_REPORTED],
     const bide_slice parts[] = {
         request->method_name, {" ", 1}, request->target, {version, strlen(version)}};
     size_t size = 0;
-    if (connection->is_upgraded) /* the texts are gone */
-        return (bide_slice){line, 0};
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         size_t room = HTTP_MAX_REPORTED - size;
         size_t count = parts[i].size < room ? parts[i].size : room;

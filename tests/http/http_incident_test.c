@@ -131,6 +131,44 @@ static void a_long_line_is_reported_in_part(void **state)
 
 /* ---- The log ---- */
 
+static bide_http_log upgrades;
+static char upgrades_memory[8192];
+
+/* After an upgrade the buffer, with the request's head, is the other protocol's. */
+static void the_log_of_an_upgrade_has_the_texts_of_its_request(void **state)
+{
+    static char request[2000], wanted[2000], long_name[401];
+    static const char referer[] = "http://a/?from";
+    (void)state;
+    for (size_t max_fields = 4; max_fields <= 64; max_fields += 60) {
+        peer_init(&one, &(bide_http_options){.log = &upgrades, .max_fields = max_fields, .incident = note_incident});
+        for (int size = 0; size <= 400; size += 200) {
+            memset(long_name, 'n', sizeof long_name);
+            long_name[size] = '\0';
+            int head = snprintf(request, sizeof request, "GET /upgrade?%s HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: echo\r\n%s%s%s%s\r\n", long_name,
+                                max_fields > 4 ? "Referer: " : "", max_fields > 4 ? referer : "",
+                                max_fields > 4 ? "\r\nUser-Agent: me\r\n" : "", "");
+            memset(request + head, 'z', sizeof request - (size_t)head - 1); /* what the other protocol reads */
+            bide_http_log_init(&upgrades, NULL, upgrades_memory, sizeof upgrades_memory, BIDE_HTTP_LOG_COMBINED);
+            one.piece = 700; /* several reads, at the beginning of the buffer */
+            incidents = 0;
+            assert_int_equal(peer_say(&one, request), 0);
+            assert_int_equal(upgrades.lines, 1);
+            int most = max_fields > 4 ? 256 : 4 * (int)sizeof(bide_http_field) - 3;
+            snprintf(wanted, sizeof wanted, "/upgrade?%s", long_name);
+            if ((int)strlen(wanted) > most)
+                wanted[most] = '\0';
+            char line[4000];
+            snprintf(line, sizeof line, "- - - [06/Nov/1994:08:49:37 +0000] \"GET %s HTTP/1.1\" 101 0 \"%s\" \"%s\"\n", wanted,
+                     max_fields > 4 ? referer : "-", max_fields > 4 ? "me" : "-");
+            upgrades_memory[upgrades.filled] = '\0';
+            assert_string_equal(upgrades_memory, line);
+            assert_int_equal(incidents, 0);
+        }
+        peer_end(&one);
+    }
+}
+
 static int64_t seconds;
 
 static int64_t told_clock(void)
@@ -270,6 +308,7 @@ int main(void)
         cmocka_unit_test(usual_ends_are_no_incidents),
         cmocka_unit_test(what_is_too_slow_is_an_incident),
         cmocka_unit_test(a_long_line_is_reported_in_part),
+        cmocka_unit_test(the_log_of_an_upgrade_has_the_texts_of_its_request),
         cmocka_unit_test(a_line_says_when_who_and_why),
         cmocka_unit_test(a_client_cannot_fill_a_disk),
         cmocka_unit_test(what_finds_no_room_is_counted),

@@ -130,6 +130,7 @@ struct bide_http2_client {
     bool is_going_away; /* takes no more requests */
     bool refuses;       /* has no more streams for requests that were begun */
     bool is_ending;     /* it has failed, and its requests have ended */
+    bool has_settings;  /* the server's first ones have come */
     bool is_doubted;    /* no request gets a stream until something arrives; a PING asks for that */
     uint8_t looks;      /* at input that may lie in the socket, since the PING's deadline */
     uint32_t awaited_pongs;            /* the watcher's PINGs that are not answered yet */
@@ -189,6 +190,7 @@ struct bide_http2_request {
     bool has_response;
     bool input_ended;
     bool is_tunnel;
+    bool is_extended; /* a tunnel of another protocol */
     unsigned interim_count; /* responses of 1xx */
     int informational;      /* the status of the last one but 100; 0: none */
     char *memory;           /* of the response's fields, and of texts */
@@ -273,6 +275,18 @@ int bide_http2_request_init(bide_http2_request *request, bide_http2_client *clie
                             const char *method, const char *target, const char *authority);
 
 /*
+ * Begins a request for another protocol, such as "websocket", over its stream (the extended CONNECT of RFC 8441):
+ * ":protocol", ":path" and ":authority", which are copied. It is a tunnel, like a request with the method CONNECT: see
+ * bide_http2_request_stream. It is sent when the server's settings have come and allow it
+ * (SETTINGS_ENABLE_CONNECT_PROTOCOL); otherwise it ends with -EPROTONOSUPPORT. Requests behind it do not wait for that.
+ * http2_websocket.h opens a WebSocket by it.
+ * Threads: the loop's. Errors: as bide_http2_request_init. Progress: wait-free, but for the allocator.
+ */
+int bide_http2_request_init_protocol(bide_http2_request *request, bide_http2_client *client,
+                                     const char *protocol, const char *target,
+                                     const char *authority);
+
+/*
  * Adds a field to the request's head; its name becomes lower-case, and blanks at the value's ends are left out. Not
  * the fields that the library adds itself ("Host", "Content-Length"), nor those of HTTP/1.1's connections
  * ("Connection", "Upgrade", "Transfer-Encoding", "Keep-Alive", "Proxy-Connection", "TE").
@@ -334,7 +348,7 @@ bide_awaiter *bide_http2_request_continue(bide_http2_request *request);
  * response violates the protocol, or there were more than 32 of 1xx), -EMSGSIZE (its head is too long, or has too many
  * fields), -EFBIG (its body would be longer than it may be), -ECONNRESET (the server has reset the
  * stream), -EPROTONOSUPPORT (the server requires HTTP/1.1: it has reset the stream with HTTP_1_1_REQUIRED, or a
- * GOAWAY with that code says that it has not processed the request), -EPIPE (the connection has ended),
+ * GOAWAY with that code says that it has not processed the request; or it does not allow another protocol), -EPIPE (the connection has ended),
  * -EINVAL (less was written than promised), -ECANCELED, -ETIMEDOUT, -ENOMEM, those of
  * bide_http2_client_run. Suspends: if the server has not answered. Cancel-safe: yes, it may be waited
  * for again. Progress: that of the stream.

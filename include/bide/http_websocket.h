@@ -22,7 +22,7 @@
  * The handler accepts on its server's loop; a client opens on the thread of its stream. The websocket
  * uses the buffers of the HTTP connection, unless the options name others. Bytes that the peer sent
  * right after its handshake are not lost. With HTTP/2 (http2.h) a server's WebSocket is one stream of its
- * connection: an extended CONNECT opens it, and the handler is the same.
+ * connection: an extended CONNECT opens it, and the handler is the same. Its client is in http2_websocket.h.
  *
  * Security: a page of any site can open a WebSocket to any server, and the browser sends that server's
  * cookies along. A handler that trusts cookies must check the field "Origin" first.

@@ -17,6 +17,8 @@
  *    errors show only where more was to come.
  * 5. Callbacks of nghttp2 set events, which post. No coroutine of a request runs inside a callback.
  * 6. A tunnel (CONNECT) has a body in both directions, once its response is 2xx. Any other response ends its output.
+ * 7. A tunnel of another protocol stays in line until the server's settings have come: before that nobody knows whether
+ *    it may be sent. The requests behind it pass it. Settings never take the permission back (RFC 8441, 3).
  */
 #include "client.h"
 
@@ -161,11 +163,15 @@ static bool http2_request_is_tunnel(bide_slice target, bide_slice authority)
            memcmp(target.data, authority.data, target.size) == 0;
 }
 
-static bool http2_request_is_valid(bide_slice method, bide_slice target, bide_slice authority)
+static bool http2_request_is_valid(bide_slice method, bide_slice protocol, bide_slice target,
+                                   bide_slice authority)
 {
     if (method.size == 0 || target.size == 0 || authority.size == 0)
         return false;
-    if (method.size == 7 && memcmp(method.data, "CONNECT", 7) == 0
+    if (protocol.data != NULL
+            ? target.data[0] != '/' ||
+                  !nghttp2_check_method((const uint8_t *)protocol.data, protocol.size)
+        : method.size == 7 && memcmp(method.data, "CONNECT", 7) == 0
             ? !http2_request_is_tunnel(target, authority)
             : target.data[0] != '/' && !(target.size == 1 && target.data[0] == '*'))
         return false;
@@ -174,40 +180,49 @@ static bool http2_request_is_valid(bide_slice method, bide_slice target, bide_sl
            nghttp2_check_authority((const uint8_t *)authority.data, authority.size);
 }
 
-/* Adds the fields that begin a request. A tunnel has two of them (RFC 9113, 8.5). */
+/* Adds the fields that begin a request. A tunnel has two of them (RFC 9113, 8.5), unless it is of another protocol. */
 static int http2_request_put_pseudo(bide_http2_request *request, bide_slice method,
-                                    bide_slice target, bide_slice authority)
+                                    bide_slice protocol, bide_slice target, bide_slice authority)
 {
+    bool is_bare = request->is_tunnel && !request->is_extended;
     const char *scheme = request->client->options.is_secure ? "https" : "http";
     int status = http2_request_put(request, http2_request_text(":method"), method);
-    if (status == 0 && !request->is_tunnel)
+    if (status == 0 && request->is_extended)
+        status = http2_request_put(request, http2_request_text(":protocol"), protocol);
+    if (status == 0 && !is_bare)
         status =
             http2_request_put(request, http2_request_text(":scheme"), http2_request_text(scheme));
     if (status == 0)
         status = http2_request_put(request, http2_request_text(":authority"), authority);
-    if (status == 0 && !request->is_tunnel)
+    if (status == 0 && !is_bare)
         status = http2_request_put(request, http2_request_text(":path"), target);
     return status;
 }
 
-int bide_http2_request_init(bide_http2_request *request, bide_http2_client *client,
-                            const char *method, const char *target, const char *authority)
+/* `protocol` is NULL, or that of an extended CONNECT. */
+static int http2_request_init(bide_http2_request *request, bide_http2_client *client,
+                              const char *method, const char *protocol, const char *target,
+                              const char *authority)
 {
     static const char no_content[][20] = {"GET", "HEAD", "OPTIONS", "TRACE", "DELETE"};
     bide_slice method_text = http2_request_text(method);
     bide_slice target_text = http2_request_text(target);
     bide_slice authority_text = http2_request_text(authority);
+    bide_slice protocol_text =
+        protocol != NULL ? http2_request_text(protocol) : (bide_slice){NULL, 0};
     memset(request, 0, sizeof *request);
-    if (!http2_request_is_valid(method_text, target_text, authority_text))
+    if (!http2_request_is_valid(method_text, protocol_text, target_text, authority_text))
         return -EINVAL;
     if (!bide_http2_client_is_usable(client))
         return -EPIPE;
     request->client = client;
     request->is_tunnel = strcmp(method, "CONNECT") == 0;
+    request->is_extended = protocol != NULL;
     request->memory = malloc(http2_request_fields_size(client) + client->options.max_head);
     if (request->memory == NULL)
         return -ENOMEM;
-    int status = http2_request_put_pseudo(request, method_text, target_text, authority_text);
+    int status =
+        http2_request_put_pseudo(request, method_text, protocol_text, target_text, authority_text);
     if (status < 0) {
         http2_request_free_pairs(request);
         free(request->memory);
@@ -226,6 +241,19 @@ int bide_http2_request_init(bide_http2_request *request, bide_http2_client *clie
     client->open++;
     client->idle_since = BIDE_FOREVER;
     return 0;
+}
+
+int bide_http2_request_init(bide_http2_request *request, bide_http2_client *client,
+                            const char *method, const char *target, const char *authority)
+{
+    return http2_request_init(request, client, method, NULL, target, authority);
+}
+
+int bide_http2_request_init_protocol(bide_http2_request *request, bide_http2_client *client,
+                                     const char *protocol, const char *target,
+                                     const char *authority)
+{
+    return http2_request_init(request, client, "CONNECT", protocol, target, authority);
 }
 
 int bide_http2_request_add(bide_http2_request *request, const char *name, const char *value)
@@ -330,9 +358,22 @@ void bide_http2_client_start_waiting_(bide_http2_client *client, const bide_cont
                                                        NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS);
     if (max > client->options.max_streams)
         max = client->options.max_streams;
-    while (!client->is_doubted && client->waiting.first != NULL && client->active.count < max)
-        if (!http2_request_submit(client->waiting.first, context))
+    bool allows_protocols = nghttp2_session_get_remote_settings(
+                                client->session, NGHTTP2_SETTINGS_ENABLE_CONNECT_PROTOCOL) == 1;
+    bide_http2_request *next;
+    for (bide_http2_request *request = client->waiting.first; request != NULL; request = next) {
+        next = request->next;
+        if (request->is_extended && !client->has_settings) /* 7 */
+            continue;
+        if (request->is_extended && !allows_protocols) {
+            bide_http2_request_end_(request, -EPROTONOSUPPORT);
+        } else if (client->is_doubted || client->active.count >= max) {
+            return;
+        } else if (!http2_request_submit(request, context)) {
             bide_http2_client_go_away_(client);
+            return;
+        }
+    }
 }
 
 /* A read or a write of it must not find nghttp2 again. */

@@ -133,7 +133,11 @@ static int http2_client_on_frame(nghttp2_session *session, const nghttp2_frame *
             client->awaited_pongs--;
         }
         return 0;
-    default: /* (SETTINGS may allow more streams) */
+    case NGHTTP2_SETTINGS: /* (they may allow more streams) */
+        if ((frame->hd.flags & NGHTTP2_FLAG_ACK) == 0)
+            client->has_settings = true;
+        return 0;
+    default:
         return 0;
     }
     if (request != NULL && has_ended)

@@ -83,6 +83,7 @@ typedef struct talk3 {
     uint64_t shut_down_at;
     uint64_t drain_at;   /* the server's */
     uint64_t destroy_at; /* the runner's */
+    bool destroys_running; /* not before it has begun */
     uint64_t doubt_at;
     uint64_t halt_at; /* the process is halted, for `halt` */
     uint64_t halt;
@@ -368,6 +369,8 @@ bide_coroutine(talk3_act)
     }
     if (self->talk->destroy_at != 0) {
         bide_await(bide_sleep_for(&self->sleep, self->talk->destroy_at));
+        while (self->talk->destroys_running && !self->talk->client.is_running && !self->talk->client.has_ended)
+            bide_await(bide_sleep_for(&self->sleep, 1));
         bide_scope_destroy(&self->talk->running_scope);
         bide_memory_pipe_destroy(&self->talk->to_server); /* (the runner may not have begun) */
         bide_memory_pipe_reject(&self->talk->from_server);

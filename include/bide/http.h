@@ -9,6 +9,7 @@
 #include "bide/http_agent.h"
 #include "bide/http_client.h"
 #include "bide/http_compression.h"
+#include "bide/http_event_reader.h"
 #include "bide/http_events.h"
 #include "bide/http_files.h"
 #include "bide/http_cookies.h"

@@ -1,5 +1,6 @@
 /*
- * Server-sent events: a response that never ends by itself, for EventSource in browsers. Floor: http.
+ * Server-sent events: a response that never ends by itself, for EventSource in browsers, and for http_event_reader.h.
+ * Floor: http.
  *
  *     bide_coroutine(news_body)
  *     {

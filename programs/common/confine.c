@@ -402,6 +402,20 @@ static void close_paths(struct confine *confine)
     confine->paths = NULL;
 }
 
+void confine_allow_port(struct confine *confine, unsigned port)
+{
+    confine->further_port = port;
+    confine->binds_any_port = port == 0;
+}
+
+/* Lets a port be bound; none if it is 0 or CONFINE_NO_PORT. Returns 0 or an error number. */
+static int allow_bind(int ruleset, unsigned port)
+{
+    struct port_rule rule = {.access = NETWORK_BIND, .port = port};
+    bool is_port = port != 0 && port != CONFINE_NO_PORT;
+    return is_port && syscall(LANDLOCK_ADD, ruleset, RULE_PORT, &rule, 0ul) != 0 ? errno : 0;
+}
+
 /* Returns 0 or an error number. */
 static int restrict_files(struct confine *confine, int version, unsigned port)
 {
@@ -410,8 +424,9 @@ static int restrict_files(struct confine *confine, int version, unsigned port)
     if (version >= 4) {
         size = offsetof(struct ruleset_attributes, scoped);
         attributes.network = port == CONFINE_ANY_PORT ? 0
-                             : port == 0              ? NETWORK_CONNECT
-                                                      : NETWORK_BIND | NETWORK_CONNECT;
+                             : port == 0 || confine->binds_any_port
+                                 ? NETWORK_CONNECT
+                                 : NETWORK_BIND | NETWORK_CONNECT;
     }
     if (version >= 6) {
         size = sizeof attributes;
@@ -429,9 +444,9 @@ static int restrict_files(struct confine *confine, int version, unsigned port)
             error = errno;
     }
     if (error == 0 && (attributes.network & NETWORK_BIND) != 0) {
-        struct port_rule rule = {.access = NETWORK_BIND, .port = port};
-        if (syscall(LANDLOCK_ADD, ruleset, RULE_PORT, &rule, 0ul) != 0)
-            error = errno;
+        error = allow_bind(ruleset, port);
+        if (error == 0)
+            error = allow_bind(ruleset, confine->further_port);
     }
     if (error == 0 && syscall(LANDLOCK_RESTRICT, ruleset, 0ul) != 0)
         error = errno;

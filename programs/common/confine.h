@@ -51,7 +51,7 @@ enum confine_calls {
     CONFINE_REMOVES = 8   /* removes a file, such as the socket of its monitor */
 };
 
-enum { CONFINE_ANY_PORT = 1 << 16 };
+enum { CONFINE_ANY_PORT = 1 << 16, CONFINE_NO_PORT };
 
 struct confine_path {
     int fd;
@@ -72,6 +72,8 @@ struct confine {
     bool has_noted;
     size_t path_count;
     struct confine_path *paths;
+    unsigned further_port; /* 0: none */
+    bool binds_any_port;
 };
 
 /* The default of --confine: auto, or off in a build whose instrumentation makes calls of its own. */
@@ -114,9 +116,14 @@ void confine_allow_links(struct confine *confine, const char *path, unsigned acc
 void confine_allow_monitor(struct confine *confine, const char *socket);
 
 /*
+ * Allows one more TCP port to be bound; with 0, all of them. Call it before confine_limit_files.
+ */
+void confine_allow_port(struct confine *confine, unsigned port);
+
+/*
  * From here on only files that were allowed can be opened, no TCP address can be connected to, and of
- * TCP ports only `port` can be bound. With port 0 all can be bound; with CONFINE_ANY_PORT all can be bound
- * and connected to.
+ * TCP ports only `port` can be bound, and the one that was allowed. With port 0 all can be bound; with CONFINE_ANY_PORT all
+ * can be bound and connected to. CONFINE_NO_PORT is none.
  */
 void confine_limit_files(struct confine *confine, unsigned port);
 

@@ -4,18 +4,67 @@
  */
 #define _GNU_SOURCE /* POLLRDHUP */
 #include "combine.h"
+#include "secure.h"
 #include "tasks.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
+#include <stddef.h>
 #include <stdlib.h>
 
 enum {
     MIN_READ_SPACE = 16 << 10,     /* to receive into */
     RETAINED_CAPACITY = 256 << 10, /* that an empty buffer of a client keeps */
-    MAX_READ_AHEAD = 1 << 20       /* of a large request: the most that one call reserves */
+    MAX_READ_AHEAD = 1 << 20,      /* of a large request: the most that one call reserves */
+    HANDSHAKE_SECONDS = 10,        /* until the TLS handshake must be complete */
+    END_SECONDS = 1 /* that the end of TLS may wait for a client that does not read */
 };
+
+/* ---- The connection, with or without TLS ---- */
+
+async int client_send(struct client *client, const struct buffer *buffer)
+{
+    const char *data = buffer->data + buffer->begin;
+    if (client->secure != NULL)
+        return await secure_write(client->secure, data, buffer_used(buffer));
+    try await bide_send(client->socket, data, buffer_used(buffer));
+    return 0;
+}
+
+/*
+ * Receives behind the input, where there must be space. Ends with -EPIPE at the end of input, also at one without the end of TLS,
+ * as many clients disconnect: a request has its own end.
+ */
+async int client_receive(struct client *client)
+{
+    char *data = client->in.data + client->in.end;
+    size_t space = client->in.capacity - client->in.end, count;
+    if (client->secure != NULL) {
+        int status = await secure_read(client->secure, data, space);
+        count = secure_count(client->secure);
+        if (status < 0 && count == 0)
+            return status == -ECONNABORTED ? -EPIPE : status;
+    } else {
+        count = (size_t)try await bide_recv(client->socket, data, space);
+    }
+    client->in.end += count;
+    return count > 0 ? 0 : -EPIPE;
+}
+
+async int shake_hands(struct client *client)
+{
+    uint64_t deadline = bide_now(bide_this_context()) + UINT64_C(1000000000) * HANDSHAKE_SECONDS;
+    return await bide_with_deadline(deadline,
+                                    secure_accept(client->secure, client->kv->tls, client->socket));
+}
+
+/* Ends the output of TLS, so that the client knows that it has all replies. */
+async int end_secure_output(struct client *client)
+{
+    uint64_t deadline = bide_now(bide_this_context()) + UINT64_C(1000000000) * END_SECONDS;
+    return await bide_with_deadline(deadline, secure_end(client->secure));
+}
 
 /* ---- Requests and replies ---- */
 
@@ -117,8 +166,7 @@ async int run_requests(struct client *client, bool until_subscribed)
                 try await bide_single_consumer_auto_event_wait(&client->taken);
         } else if (buffer_used(&client->out) > 0) {
             try await settle_replies(journal, &client->out, &client->changes);
-            try await bide_send(client->socket, client->out.data + client->out.begin,
-                                buffer_used(&client->out));
+            try await client_send(client, &client->out);
             buffer_clear(&client->out, RETAINED_CAPACITY);
         }
         if (client->control == CONTROL_REPEAT) {
@@ -166,11 +214,7 @@ async int receive_requests(struct client *client, bool until_subscribed)
             return 0;
         if (!reserve_input(client))
             return -ENOMEM;
-        long count = try await bide_recv(client->socket, client->in.data + client->in.end,
-                                         client->in.capacity - client->in.end);
-        if (count == 0)
-            return -EPIPE;
-        client->in.end += (size_t)count;
+        try await client_receive(client);
     }
 }
 
@@ -211,7 +255,7 @@ async int send_messages(struct client *client)
         bide_single_consumer_auto_event_set(&client->taken);
         client->sending = buffer_used(&sending);
         try await settle_replies(journal, &sending, &changes);
-        try await bide_send(client->socket, sending.data + sending.begin, buffer_used(&sending));
+        try await client_send(client, &sending);
         buffer_clear(&sending, RETAINED_CAPACITY);
         client->sending = 0;
     }
@@ -236,11 +280,12 @@ static bool is_on_this_machine(const bide_address *peer)
     }
 }
 
-static void client_init(struct client *client, bide_connection *connection)
+static void client_init(struct client *client, bide_connection *connection, struct secure *secure)
 {
     struct kv *kv = connection->server->argument;
     *client = (struct client){.kv = kv,
                               .socket = &connection->socket,
+                              .secure = secure,
                               .id = ++kv->last_id,
                               .protocol = 2,
                               .is_authenticated = kv->options.password == NULL,
@@ -295,6 +340,8 @@ static void client_destroy(struct client *client)
     combination_drop(client);
     buffer_free(&client->listing.names);
     free(client->request.more);
+    if (client->secure != NULL)
+        secure_close(client->secure);
 }
 
 /* Removes many subscriptions in slices. If it is cancelled, client_destroy removes the rest. */
@@ -309,15 +356,26 @@ async int leave_subscriptions(struct client *client)
     return 0;
 }
 
-async int client_serve(bide_connection *connection)
+/* Serves the client until it disconnects or is disconnected. */
+async int serve_requests(struct client *client)
+{
+    if (client->secure != NULL)
+        try await shake_hands(client);
+    reject_distant_client(client);
+    int status = await receive_requests(client, true);
+    if (client->has_subscribed && status == 0)
+        status = await all(receive_subscriber_requests(client), send_messages(client));
+    if (client->secure != NULL && (status == 0 || status == -EPIPE) && !client->is_broken)
+        await end_secure_output(client);
+    return status;
+}
+
+async int client_serve(bide_connection *connection, struct secure *secure)
 {
     struct client client;
-    client_init(&client, connection);
-    reject_distant_client(&client);
+    client_init(&client, connection, secure);
     defer client_destroy(&client);
-    int status = await receive_requests(&client, true);
-    if (client.has_subscribed && status == 0)
-        status = await all(receive_subscriber_requests(&client), send_messages(&client));
+    int status = await serve_requests(&client);
     await leave_subscriptions(&client);
     return status == -EPIPE || status == -ECONNRESET ? 0 : status;
 }
@@ -326,23 +384,38 @@ async int client_serve(bide_connection *connection)
 struct kv_connection {
     bide_connection connection;
     async_frame(client_serve) frame;
+    _Alignas(max_align_t) char secure[]; /* of the server with TLS alone */
 };
+
+/* The connection's TLS, initialised; or NULL. */
+static struct secure *connection_secure(struct kv_connection *self)
+{
+    const struct kv *kv = self->connection.server->argument;
+    struct secure *secure = (void *)self->secure;
+    if (self->connection.server != kv->secure_server)
+        return NULL;
+    secure_init(secure);
+    return secure;
+}
 
 bide_coroutine(connection_body)
 {
     bide_begin(connection_body, struct kv_connection * self);
-    bide_try(async_client_serve(&self->frame, &self->connection));
+    bide_try(async_client_serve(&self->frame, &self->connection, connection_secure(self)));
     bide_end();
 }
 
-int client_server_init(struct kv *kv, bide_server *server)
+int client_server_init(struct kv *kv, bide_server *server, bool is_secure)
 {
     bide_server_options options = {.body = &connection_body,
-                                   .size = sizeof(struct kv_connection),
+                                   .size = sizeof(struct kv_connection) +
+                                           (is_secure ? secure_size() : 0),
                                    .max_connections = kv->options.clients,
                                    .allocator = &bide_heap};
     int status = bide_server_init(server, &options);
     server->argument = kv;
+    if (is_secure)
+        kv->secure_server = server;
     return status;
 }
 

@@ -51,6 +51,7 @@ struct reply_range {
 struct client {
     struct kv *kv;
     bide_descriptor *socket;
+    struct secure *secure; /* its TLS; or NULL */
     uint64_t id;
     struct client *next, **link; /* in the list of all clients */
     struct buffer name;

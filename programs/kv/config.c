@@ -24,10 +24,15 @@ struct parameter {
 };
 
 enum {
-    PARAMETERS = 19,
+    PARAMETERS = 24,
     MAX_PATTERNS = 64, /* of CONFIG GET */
     MAX_PATTERN_BYTES = 2048
 };
+
+static const char *text_or_empty(const char *text)
+{
+    return text != NULL ? text : "";
+}
 
 /* All parameters of the server, with their places in its options. */
 static void list_parameters(struct kv *kv, struct parameter parameters[PARAMETERS])
@@ -57,6 +62,11 @@ static void list_parameters(struct kv *kv, struct parameter parameters[PARAMETER
         {"reply", SIZE_VALUE, .size = &options->reply, .min = 1024, .max = largest},
         {"save", FIXED_TEXT, .text = ""},
         {"save-every", FIXED_NUMBER, .number = options->save_every},
+        {"tls-auth-clients", FIXED_TEXT, .text = tls_clients_names[options->tls_clients]},
+        {"tls-ca-cert-file", FIXED_TEXT, .text = text_or_empty(options->tls_ca)},
+        {"tls-cert-file", FIXED_TEXT, .text = text_or_empty(options->tls_cert)},
+        {"tls-key-file", FIXED_TEXT, .text = text_or_empty(options->tls_key)},
+        {"tls-port", FIXED_NUMBER, .number = options->tls_port},
         {"unixsocket", FIXED_TEXT, .text = kv->unix_path.path},
         {"unixsocketperm", FIXED_TEXT, .text = mode},
     };

@@ -1,7 +1,7 @@
 /*
  * A key-value server that speaks the redis protocol.
  *
- *     kv [--port N] [--unix-socket PATH] [--append-only FILE --fsync always|everysec|no]
+ *     kv [--port N] [--tls-port N] [--unix-socket PATH] [--append-only FILE --fsync always|everysec|no]
  *        [--snapshot FILE] ...
  *     kv --check FILE
  *
@@ -21,9 +21,9 @@
  * admin.c) never suspend. So each command is atomic, and needs no lock. One that waits for elements leaves
  * that to the client's coroutine (blocking.c).
  */
-#include "../common/listening.h"
 #include "../common/monitoring.h"
 #include "replay.h"
+#include "secure.h"
 #include "tasks.h"
 
 #include <errno.h>
@@ -40,7 +40,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { BACKLOG = 1024, DRAIN_SECONDS = 5 };
+enum { DRAIN_SECONDS = 5 };
 
 void kv_update_clock(struct kv *kv)
 {
@@ -57,6 +57,12 @@ void kv_report(const char *format, ...)
     vfprintf(stderr, format, arguments);
     fputc('\n', stderr);
     va_end(arguments);
+}
+
+void kv_exit_with_error(const char *what, int status)
+{
+    kv_report("%s: %s", what, strerror(-status));
+    exit(1);
 }
 
 /* ---- Notifications from the keyspace ---- */
@@ -108,13 +114,26 @@ async int stop_on_request(struct kv *kv, bide_signal *terminate, bide_signal *in
 
 /* ---- Serving ---- */
 
-/* An error of one server stops both. */
+/* An error of one server stops the others. */
 async int run_listener(struct kv *kv, bide_server *server)
 {
     int status = await bide_server_run(server);
     if (status < 0)
         shut_down_servers(kv, 0);
     return status;
+}
+
+/* Returns the first error. */
+async int run_listeners(struct kv *kv)
+{
+    bide_scope running;
+    bide_scope_init(&running, bide_this_frame());
+    defer bide_scope_destroy(&running);
+    for (size_t i = 0; i < kv->server_count; i++) {
+        if (spawn(&running, run_listener(kv, &kv->servers[i])) < 0)
+            return -ENOMEM;
+    }
+    return await bide_scope_join(&running);
 }
 
 /* The journal's writer outlives the clients, so that all of their changes reach the disk. */
@@ -127,9 +146,7 @@ async int serve_clients(struct kv *kv)
     if (kv->journal.is_on &&
         spawn(&writer, stop_server_on_error(kv, async_journal_write(&writing, &kv->journal))) < 0)
         return -ENOMEM;
-    int status = kv->server_count == 1 ? await run_listener(kv, &kv->servers[0])
-                                       : await all(run_listener(kv, &kv->servers[0]),
-                                                   run_listener(kv, &kv->servers[1]));
+    int status = await run_listeners(kv);
     kv->journal.is_stopping = true;
     bide_single_consumer_auto_event_set(&kv->journal.writer_wakeup);
     await bide_scope_join(&writer);
@@ -162,12 +179,6 @@ async int run_server(struct kv *kv, bide_signal *terminate, bide_signal *interru
 
 /* ---- Starting ---- */
 
-static void exit_with_error(const char *what, int status)
-{
-    kv_report("%s: %s", what, strerror(-status));
-    exit(1);
-}
-
 /* Reports why a file is refused. It has not been changed. */
 static _Noreturn void reject_file(const char *path, const struct replayed *replayed)
 {
@@ -182,7 +193,7 @@ static void sync_directory(const char *path)
     char *copy = strdup(path);
     int fd = copy != NULL ? open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
     if (fd < 0 || fsync(fd) != 0)
-        exit_with_error(path, copy != NULL ? -errno : -ENOMEM);
+        kv_exit_with_error(path, copy != NULL ? -errno : -ENOMEM);
     close(fd);
     free(copy);
 }
@@ -196,7 +207,7 @@ static bool load_snapshot(struct kv *kv, const char *path)
         return false;
     int status = fd < 0 ? -errno : replay_file(&kv->keys, fd, FILE_SNAPSHOT, &replayed);
     if (status < 0)
-        exit_with_error(path, status);
+        kv_exit_with_error(path, status);
     close(fd);
     if (replayed.state != REPLAY_INTACT)
         reject_file(path, &replayed);
@@ -215,7 +226,7 @@ static void lock_file(const char *path, int fd)
     const struct timespec pause = {0, 10000000};
     for (int tries = 0; flock(fd, LOCK_EX | LOCK_NB) != 0; tries++) {
         if (errno != EWOULDBLOCK && errno != EINTR)
-            exit_with_error(path, -errno);
+            kv_exit_with_error(path, -errno);
         if (tries == TRIES) {
             kv_report("%s: locked by another process", path);
             exit(1);
@@ -233,10 +244,10 @@ static int open_locked(const char *path)
         if (fd < 0 && errno == ENOENT)
             return -1;
         if (fd < 0)
-            exit_with_error(path, -errno);
+            kv_exit_with_error(path, -errno);
         lock_file(path, fd);
         if (fstat(fd, &opened) != 0)
-            exit_with_error(path, -errno);
+            kv_exit_with_error(path, -errno);
         if (stat(path, &named) == 0 && named.st_dev == opened.st_dev &&
             named.st_ino == opened.st_ino)
             return fd;
@@ -251,7 +262,7 @@ static char *create_beside(const char *path, int *fd)
     size_t size = strlen(path) + NAME_SPACE;
     char *name = malloc(size);
     if (name == NULL)
-        exit_with_error(path, -ENOMEM);
+        kv_exit_with_error(path, -ENOMEM);
     *fd = -1;
     for (int i = 0; i < MAX_FILES && *fd < 0; i++) {
         int length = snprintf(name, size, "%s.torn", path);
@@ -262,7 +273,7 @@ static char *create_beside(const char *path, int *fd)
             break;
     }
     if (*fd < 0)
-        exit_with_error(name, -errno);
+        kv_exit_with_error(name, -errno);
     return name;
 }
 
@@ -292,7 +303,7 @@ static void keep_torn_tail(const char *path, int fd, const struct replayed *repl
     close(to);
     if (status < 0) {
         unlink(name);
-        exit_with_error(name, status);
+        kv_exit_with_error(name, status);
     }
     sync_directory(name);
     kv_report("%s: moved the last %lld bytes, which belong to incomplete changes, to %s", path,
@@ -314,14 +325,14 @@ static unsigned load_journal(struct kv *kv, int fd)
         exit(1);
     }
     if (status < 0)
-        exit_with_error(journal->path, status);
+        kv_exit_with_error(journal->path, status);
     if (replayed.state == REPLAY_TORN)
         keep_torn_tail(journal->path, fd, &replayed);
     else if (replayed.state != REPLAY_INTACT)
         reject_file(journal->path, &replayed);
     if ((replayed.good < replayed.size && ftruncate(fd, (off_t)replayed.good) != 0) ||
         fsync(fd) != 0)
-        exit_with_error(journal->path, -errno);
+        kv_exit_with_error(journal->path, -errno);
     journal->identity = replayed.identity;
     journal->size = journal->base_size = journal->synced_size = journal->allocated_size =
         replayed.good;
@@ -351,7 +362,7 @@ static void open_journal(struct kv *kv)
         }
     } while (status == -EEXIST); /* another server has just begun it */
     if (status < 0)
-        exit_with_error(journal->path, status);
+        kv_exit_with_error(journal->path, status);
     journal->is_on = true;
 }
 
@@ -367,7 +378,7 @@ static int check_file(const char *path)
         return 1;
     }
     if (status < 0)
-        exit_with_error(path, status);
+        kv_exit_with_error(path, status);
     close(fd);
     if (replayed.state == REPLAY_INTACT || replayed.state == REPLAY_TORN ||
         (replayed.state == REPLAY_DAMAGED && replayed.good > 0))
@@ -385,7 +396,7 @@ static void kv_init(struct kv *kv)
 {
     uint64_t key[2];
     if (getrandom(key, sizeof key, 0) != sizeof key)
-        exit_with_error("getrandom", -errno);
+        kv_exit_with_error("getrandom", -errno);
     keyspace_init(&kv->keys, key);
     kv->keys.expired = log_expired_key;
     kv->keys.next_expiry_changed = wake_expiry;
@@ -414,82 +425,6 @@ static void load_files(struct kv *kv)
     kv->changes = 0;
 }
 
-/* Listens; while the address is still that of a killed server, it tries again. */
-async int open_listener(bide_server *server, const bide_address *address)
-{
-    for (int tries = 1;; tries++) {
-        int status = await bide_listen(&server->listener, address, BACKLOG);
-        if (status != -EADDRINUSE || tries == LISTEN_TRIES)
-            return status;
-        try await bide_sleep_for(LISTEN_PAUSE);
-    }
-}
-
-/* Listens at the path, with the exact mode. (Nothing else creates a file meanwhile, so the umask may change.) */
-static int open_path(struct kv *kv)
-{
-    mode_t mask = umask(0);
-    int status = bide_listen_path_open(&kv->unix_path, kv->options.unix_socket_mode, BACKLOG);
-    umask(mask);
-    return status;
-}
-
-async int open_path_listener(struct kv *kv, bide_server *server)
-{
-    for (int tries = 1;; tries++) {
-        int status = open_path(kv);
-        if (status >= 0)
-            bide_descriptor_init(&server->listener, status);
-        if (status != -EADDRINUSE || tries == LISTEN_TRIES)
-            return status < 0 ? status : 0;
-        try await bide_sleep_for(LISTEN_PAUSE);
-    }
-}
-
-/* The next of the servers, which counts when it listens. */
-static bide_server *next_server(struct kv *kv)
-{
-    return &kv->servers[kv->server_count];
-}
-
-static void start_listening(struct kv *kv)
-{
-    bide_address address;
-    async_frame(open_listener) opening;
-    int status = bide_address_ip(&address, kv->options.address, (uint16_t)kv->options.port);
-    if (status == 0)
-        status = client_server_init(kv, next_server(kv));
-    if (status == 0)
-        status = bide_loop_wait(kv->loop, async_open_listener(&opening, next_server(kv), &address));
-    if (status == 0)
-        status = bide_local_address(&next_server(kv)->listener, &address);
-    if (status < 0) {
-        kv_report("%s port %u: %s", kv->options.address, kv->options.port, strerror(-status));
-        exit(1);
-    }
-    kv->options.port = bide_address_port(&address);
-    kv->server_count++;
-}
-
-static void start_listening_on_path(struct kv *kv)
-{
-    async_frame(open_path_listener) opening;
-    int status = client_server_init(kv, next_server(kv));
-    if (status == 0)
-        status = bide_loop_wait(kv->loop, async_open_path_listener(&opening, kv, next_server(kv)));
-    if (status < 0)
-        exit_with_error(kv->options.unix_socket, status);
-    kv->server_count++;
-}
-
-/* Opens the path's directory, which stays open. It may be that this is not possible later. */
-static void find_path(struct kv *kv)
-{
-    int status = bide_listen_path_init(&kv->unix_path, kv->options.unix_socket);
-    if (status < 0)
-        exit_with_error(kv->options.unix_socket, status);
-}
-
 /* Limits the files, to those of the options and files beside them, before any other thread exists. */
 static void confine_files(struct options *options)
 {
@@ -501,21 +436,20 @@ static void confine_files(struct options *options)
     if (options->unix_socket != NULL)
         confine_allow_replaced(&options->confine, options->unix_socket, CONFINE_SOCKET);
     confine_allow_monitor(&options->confine, options->monitor);
-    confine_limit_files(&options->confine, options->port);
+    if (options->has_tls_port && options->has_port)
+        confine_allow_port(&options->confine, options->tls_port);
+    confine_limit_files(&options->confine, options->has_port       ? options->port
+                                           : options->has_tls_port ? options->tls_port
+                                                                   : CONFINE_NO_PORT);
 }
 
 static void confine_calls(struct kv *kv)
 {
     bool is_uring = strcmp(bide_loop_backend(kv->loop).name, "uring") == 0;
     monitoring_start("kv", kv->options.monitor);
-    confine_limit_calls(&kv->options.confine, CONFINE_STORES | (is_uring ? CONFINE_URING : 0) |
-                                                  (kv->server_count > 1 ? CONFINE_REMOVES : 0));
-}
-
-static void print_listening(const struct kv *kv)
-{
-    printf("listening (%s) on port %u\n", bide_loop_backend(kv->loop).name, kv->options.port);
-    fflush(stdout);
+    confine_limit_calls(&kv->options.confine,
+                        CONFINE_STORES | (is_uring ? CONFINE_URING : 0) |
+                            (kv->options.unix_socket != NULL ? CONFINE_REMOVES : 0));
 }
 
 /* Raises the number of descriptors to the hard limit. */
@@ -557,23 +491,22 @@ int main(int argc, char **argv)
     signal(SIGXFSZ, SIG_IGN); /* the write reports it */
     int status = bide_loop_create(&kv.loop, NULL);
     if (status < 0)
-        exit_with_error("the loop", status);
-    if (kv.options.unix_socket != NULL)
-        find_path(&kv);
+        kv_exit_with_error("the loop", status);
+    if (kv.options.has_tls_port)
+        kv.tls = secure_load(&kv.options);
+    listeners_find_path(&kv);
     confine_files(&kv.options);
     kv_init(&kv);
     load_files(&kv);
     if ((status = bide_signal_listen(&terminate, SIGTERM)) < 0 ||
         (status = bide_signal_listen(&interrupt, SIGINT)) < 0)
-        exit_with_error("signals", status);
-    start_listening(&kv);
-    if (kv.options.unix_socket != NULL)
-        start_listening_on_path(&kv);
+        kv_exit_with_error("signals", status);
+    listeners_start(&kv);
     confine_calls(&kv);
-    print_listening(&kv);
+    listeners_print(&kv);
     status = bide_loop_wait(kv.loop, async_run_server(&frame, &kv, &terminate, &interrupt));
     monitoring_stop(kv.options.monitor);
-    if (kv.server_count > 1)
+    if (kv.options.unix_socket != NULL)
         bide_listen_path_remove(&kv.unix_path);
     bide_signal_destroy(&terminate);
     bide_signal_destroy(&interrupt);
@@ -590,6 +523,7 @@ int main(int argc, char **argv)
     waiting_free(&kv.waiting);
     buffer_free(&kv.journal.filling);
     buffer_free(&kv.journal.writing);
+    secure_release(kv.tls);
     free(kv.options.password);
     bide_loop_destroy(kv.loop);
     return status < 0 || kv.journal.error < 0;

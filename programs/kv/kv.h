@@ -21,8 +21,11 @@ struct kv {
     struct waiting waiting;
 
     bide_loop *loop;
-    bide_server servers[2]; /* of the port, and behind it of --unix-socket, if that is given */
+    bide_server
+        servers[3]; /* of the port, of --tls-port and of --unix-socket, as far as they are given */
     size_t server_count;
+    bide_server *secure_server;  /* one of them; or NULL */
+    struct bide_tls_config *tls; /* its certificate; or NULL */
     bide_listen_path unix_path;
     struct client *clients;
     size_t client_count, killed_clients; /* all, and those of them that have been killed */
@@ -56,6 +59,9 @@ uint64_t kv_draw(void *kv);
 
 /* Reports a message on stderr, with a newline. */
 void kv_report(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Reports an error of something, and ends the process. */
+_Noreturn void kv_exit_with_error(const char *what, int status);
 
 /* ---- Changes, which go into the append-only file ---- */
 

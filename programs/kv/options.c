@@ -14,7 +14,17 @@ static const char help[] =
     "\n"
     "A key-value server for redis clients (RESP2 and RESP3).\n"
     "\n"
-    "  --port N               listen on this port; 0, the default, means any free port\n"
+    "  --port N               listen on this port; 0, the default, means any free port; none: on "
+    "no "
+    "port\n"
+    "  --tls-port N           listen with TLS on this port, too; 0 means any free port\n"
+    "  --tls-cert FILE        the certificate for it in PEM, with its chain\n"
+    "  --tls-key FILE         its private key, unless that is in the certificate's file\n"
+    "  --tls-ca FILE          the authorities of clients' certificates\n"
+    "  --tls-auth-clients WHEN\n"
+    "                         yes: clients need a certificate of these; optional: one that is sent "
+    "must\n"
+    "                         be good; no (with --tls-ca yes, otherwise no)\n"
     "  --bind ADDRESS         listen on this address (127.0.0.1)\n"
     "  --unix-socket PATH     listen there too\n"
     "  --unix-socket-mode N   the mode of that file, in octal digits (600)\n"
@@ -76,6 +86,25 @@ static bool parse_protected(const char *text)
     command_line_reject("--protected-mode takes yes or no, not", text);
 }
 
+const char *const tls_clients_names[3] = {"no", "optional", "yes"};
+
+static enum tls_clients parse_tls_clients(const char *text)
+{
+    for (int i = 0; i < 3; i++) {
+        if (strcmp(text, tls_clients_names[i]) == 0)
+            return (enum tls_clients)i;
+    }
+    command_line_reject("--tls-auth-clients takes yes, no or optional, not", text);
+}
+
+/* Parses the value of --port. */
+static void parse_port(struct options *options, const char *text)
+{
+    options->has_port = strcmp(text, "none") != 0;
+    options->port =
+        options->has_port ? (unsigned)command_line_number("--port", text, 0, UINT16_MAX) : 0;
+}
+
 static mode_t parse_mode(const char *text)
 {
     char *end;
@@ -103,10 +132,45 @@ static char *read_password(const char *path)
     return line;
 }
 
+/* Parses an option of TLS. Returns false if it is none. */
+static bool parse_tls_option(struct options *options, const char *name, const char *value)
+{
+    if (strcmp(name, "--tls-port") == 0) {
+        options->has_tls_port = true;
+        options->tls_port = (unsigned)command_line_number(name, value, 0, UINT16_MAX);
+    } else if (strcmp(name, "--tls-cert") == 0) {
+        options->tls_cert = value;
+    } else if (strcmp(name, "--tls-key") == 0) {
+        options->tls_key = value;
+    } else if (strcmp(name, "--tls-ca") == 0) {
+        options->tls_ca = value;
+    } else {
+        return false;
+    }
+    return true;
+}
+
+/* Rejects options that do not go together. `tls_clients` is the value of --tls-auth-clients, or NULL. */
+static void check_listeners(struct options *options, const char *tls_clients)
+{
+    if (!options->has_port && !options->has_tls_port && options->unix_socket == NULL)
+        command_line_reject("without a port there must be", "--tls-port or --unix-socket");
+    if (options->has_tls_port && options->tls_cert == NULL)
+        command_line_reject("--tls-port needs", "--tls-cert");
+    if (options->tls_ca != NULL)
+        options->tls_clients = TLS_CLIENTS_REQUIRED;
+    if (tls_clients != NULL)
+        options->tls_clients = parse_tls_clients(tls_clients);
+    if (options->tls_clients != TLS_CLIENTS_ANONYMOUS && options->tls_ca == NULL)
+        command_line_reject("--tls-auth-clients needs", "--tls-ca");
+}
+
 void options_read(struct options *options, int argc, char **argv)
 {
     const size_t largest = UINT32_C(1) << 30;
+    const char *tls_clients = NULL;
     *options = (struct options){.address = "127.0.0.1",
+                                .has_port = true,
                                 .unix_socket_mode = 0600,
                                 .fsync = FSYNC_EACH_SECOND,
                                 .is_protected = true,
@@ -129,7 +193,11 @@ void options_read(struct options *options, int argc, char **argv)
         if (value == NULL)
             command_line_reject("unknown option, or one without a value:", name);
         if (strcmp(name, "--port") == 0)
-            options->port = (unsigned)command_line_number(name, value, 0, UINT16_MAX);
+            parse_port(options, value);
+        else if (strcmp(name, "--tls-auth-clients") == 0)
+            tls_clients = value;
+        else if (parse_tls_option(options, name, value))
+            ; /* it is set */
         else if (strcmp(name, "--bind") == 0)
             options->address = value;
         else if (strcmp(name, "--unix-socket") == 0)
@@ -177,4 +245,5 @@ void options_read(struct options *options, int argc, char **argv)
         else
             command_line_reject("unknown option", name);
     }
+    check_listeners(options, tls_clients);
 }

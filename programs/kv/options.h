@@ -6,9 +6,19 @@
 #include "eviction.h"
 #include "journal.h"
 
+/* Whether clients need a certificate; the values of bide_tls_clients. */
+enum tls_clients { TLS_CLIENTS_ANONYMOUS, TLS_CLIENTS_OPTIONAL, TLS_CLIENTS_REQUIRED };
+
+/* How the option and CONFIG call them. */
+extern const char *const tls_clients_names[3];
+
 struct options {
     const char *address;
-    unsigned port;
+    bool has_port, has_tls_port; /* it listens there */
+    unsigned port, tls_port;
+    const char *tls_cert, *tls_key; /* files; a key of NULL is in the certificate's */
+    const char *tls_ca;             /* a file; or NULL */
+    enum tls_clients tls_clients;
     const char *unix_socket; /* a path; or NULL */
     mode_t unix_socket_mode;
     const char *check;       /* a file to be checked, instead of serving; or NULL */

@@ -62,8 +62,17 @@ async_sized(256) int serve_waiting_clients(struct kv *kv);
 /* Delivers messages that no turn has delivered. */
 async_sized(256) int deliver_publications(struct kv *kv);
 
-/* Initializes a server, which serves clients once its listener listens. */
-int client_server_init(struct kv *kv, bide_server *server);
+/* Initializes a server, which serves clients once its listener listens; with TLS, if it `is_secure`. */
+int client_server_init(struct kv *kv, bide_server *server, bool is_secure);
+
+/* Opens the directory of --unix-socket, which stays open. It may be that this is not possible later. */
+void listeners_find_path(struct kv *kv);
+
+/* Listens on all addresses of the options. An error is reported, and ends the process. */
+void listeners_start(struct kv *kv);
+
+/* Prints these on standard output, one a line. */
+void listeners_print(const struct kv *kv);
 
 /*
  * Stops receiving from clients: requests that have arrived are answered, and then the clients are

@@ -360,7 +360,35 @@ static int binds_any_port(void)
     return expect(use_port(0, true), 0) | expect(use_port(4321, false), EACCES);
 }
 
-static void connects_to_nothing_and_binds_one_port(void **state)
+static void begin_ports(unsigned port, unsigned further)
+{
+    confine_init(&confine, "confine");
+    confine.mode = CONFINE_ON;
+    confine_allow_port(&confine, further);
+    confine_limit_files(&confine, port);
+}
+
+static int binds_two_ports(void)
+{
+    begin_ports(4323, 4322);
+    return expect(use_port(4322, true), 0) | expect(use_port(4323, true), 0) |
+           expect(use_port(4321, true), EACCES) | expect(use_port(0, true), EACCES);
+}
+
+static int binds_a_port_and_any_other(void)
+{
+    begin_ports(80, 0);
+    return expect(use_port(0, true), 0) | expect(use_port(4321, false), EACCES);
+}
+
+static int binds_no_port(void)
+{
+    begin_files(CONFINE_READ, CONFINE_NO_PORT);
+    return expect(use_port(0, true), EACCES) | expect(use_port(4321, true), EACCES) |
+           expect(use_port(4321, false), EACCES);
+}
+
+static void connects_to_nothing_and_binds_its_ports(void **state)
 {
     enum { CREATE = 444, VERSION = 1, WITH_TCP = 4 };
     (void)state;
@@ -371,6 +399,9 @@ static void connects_to_nothing_and_binds_one_port(void **state)
     }
     assert_int_equal(in_a_child(binds_one_port), 0);
     assert_int_equal(in_a_child(binds_any_port), 0);
+    assert_int_equal(in_a_child(binds_two_ports), 0);
+    assert_int_equal(in_a_child(binds_a_port_and_any_other), 0);
+    assert_int_equal(in_a_child(binds_no_port), 0);
 }
 
 /* ---- System calls ---- */
@@ -766,7 +797,7 @@ int main(void)
         cmocka_unit_test(a_pipe_can_be_allowed),
         cmocka_unit_test(files_of_a_directory_count_once),
         cmocka_unit_test(is_left_as_it_is_when_off),
-        cmocka_unit_test(connects_to_nothing_and_binds_one_port),
+        cmocka_unit_test(connects_to_nothing_and_binds_its_ports),
         cmocka_unit_test(calls_that_lead_out_kill),
         cmocka_unit_test(calls_that_are_not_listed_fail),
         cmocka_unit_test(memory_is_not_executed),

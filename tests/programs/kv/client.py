@@ -36,7 +36,8 @@ def encoded(*words):
 
 
 class Client:
-    def __init__(self, port, address="127.0.0.1", path=None):
+    def __init__(self, port, address="127.0.0.1", path=None, context=None):
+        """With `context`, an ssl.SSLContext, a client over TLS."""
         if path is not None:
             self.socket = socket.socket(socket.AF_UNIX)
             self.socket.settimeout(PATIENCE)
@@ -44,6 +45,8 @@ class Client:
         else:
             self.socket = socket.create_connection((address, port), timeout=PATIENCE)
             self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if context is not None:
+            self.socket = context.wrap_socket(self.socket, server_hostname="localhost", suppress_ragged_eofs=False)
         self.file = self.socket.makefile("rb")
 
     def send(self, data):

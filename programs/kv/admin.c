@@ -248,7 +248,7 @@ static int print_info(const struct kv *kv, char *text, size_t size)
         "# Keyspace\r\ndb0:keys=%zu,expires=%zu\r\n",
         BIDE_VERSION_TEXT, back_end.name, (long)getpid(), kv->options.port,
         (long long)(keys->now - kv->started) / 1000, kv->client_count - kv->killed_clients,
-        kv->options.clients, kv->waiting.clients, kv->watching.keys.count, memory_used,
+        kv->options.clients, kv->waiting.clients + kv->pause.clients, kv->watching.keys.count, memory_used,
         kv->options.max_memory, eviction_names[kv->options.eviction],
         (unsigned long long)keyspace_unfreed(keys), (unsigned long long)kv->changes, kv->is_saving,
         (long long)kv->last_save / 1000, kv->save_status == 0 ? "ok" : "err", kv->journal.is_on,

@@ -146,6 +146,20 @@ async int wait_for_elements(struct client *client)
     return 0;
 }
 
+/* Waits until the pause that postpones the client's request has ended. (Another one may have begun when it runs again.) */
+async int wait_for_unpause(struct client *client)
+{
+    struct pause *pause = &client->kv->pause;
+    client->control = CONTROL_NONE;
+    client->repeats_request = true;
+    client->is_paused = true;
+    pause->clients++;
+    defer pause->clients--;
+    defer client->is_paused = false;
+    int status = await any(bide_event_wait(&pause->ended), wait_until_left(client));
+    return status;
+}
+
 /*
  * Runs the complete requests and sends the replies. Those of a subscriber are sent by its other
  * coroutine; with `until_subscribed`, that one does not run yet.
@@ -177,6 +191,8 @@ async int run_requests(struct client *client, bool until_subscribed)
             client->awaits_group = false;
         } else if (client->control == CONTROL_WAIT) {
             try await wait_for_elements(client);
+        } else if (client->control == CONTROL_PAUSE) {
+            try await wait_for_unpause(client);
         }
         while (client->publications > 0)
             try await bide_single_consumer_auto_event_wait(&client->published);

@@ -27,9 +27,16 @@ enum {
 
 /*
  * An action that a request leaves to its client's coroutine, because it takes time. CONTROL_REPEAT:
- * send the replies, and then run the request again.
+ * send the replies, and then run the request again. CONTROL_PAUSE: the same when the pause has ended.
  */
-enum control { CONTROL_NONE, CONTROL_SAVE, CONTROL_STOP, CONTROL_WAIT, CONTROL_REPEAT };
+enum control {
+    CONTROL_NONE,
+    CONTROL_SAVE,
+    CONTROL_STOP,
+    CONTROL_WAIT,
+    CONTROL_REPEAT,
+    CONTROL_PAUSE
+};
 
 /* Which requests have replies: CLIENT REPLY. */
 enum reply_mode { REPLY_ON, REPLY_SKIP_NEXT, REPLY_OFF };
@@ -75,6 +82,7 @@ struct client {
     bool is_authenticated; /* or there is no password */
     size_t work;           /* since others had their turn */
     uint64_t owed;         /* of what it has discarded, to be freed before its next request */
+    bool is_paused;        /* its request is postponed */
     bool is_killed;        /* by CLIENT KILL: it no longer counts */
     bool is_closing;       /* disconnect when `out` has been sent */
     bool is_broken;        /* disconnect at once: no memory for a reply, or too slow */

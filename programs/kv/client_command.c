@@ -113,11 +113,11 @@ static bool read_type(struct client *client, struct bytes word, enum client_type
 
 static const char *flags_of(const struct client *client)
 {
-    return client->subscription_count > 0 ? "P"
-           : client->blocking.is_waiting  ? "b"
-           : client->transaction.is_open  ? "x"
-           : client->is_closing           ? "c"
-                                          : "N";
+    return client->subscription_count > 0                     ? "P"
+           : client->blocking.is_waiting || client->is_paused ? "b"
+           : client->transaction.is_open                      ? "x"
+           : client->is_closing                               ? "c"
+                                                              : "N";
 }
 
 /* The name of its last command in small letters, with the subcommand if it still runs. */
@@ -432,6 +432,11 @@ void command_client(struct client *client)
         kill_clients(client);
     } else if (bytes_are(word, "UNBLOCK") && (count == 3 || count == 4)) {
         unblock_client(client);
+    } else if (bytes_are(word, "PAUSE") && (count == 3 || count == 4)) {
+        client_pause(client);
+    } else if (bytes_are(word, "UNPAUSE") && count == 2) {
+        pause_end(client->kv);
+        reply_ok(client);
     } else if (bytes_are(word, "REPLY") && count == 3) {
         set_reply_mode(client);
     } else if (bytes_are(word, "SETINFO") && count == 4) {

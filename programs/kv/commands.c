@@ -396,6 +396,21 @@ static bool must_wait_for_others(struct client *client, const struct command *co
     return waiting_has_ready_since(waiting, client->serial);
 }
 
+/* The request runs again, after what `control` says. */
+static void repeat_request(struct client *client, enum control control)
+{
+    client->kv->commands--;
+    client->kv->work -= client->request.count; /* (command_run adds both again) */
+    if (client->is_silent && client->reply_mode == REPLY_ON)
+        client->reply_mode = REPLY_SKIP_NEXT;
+    client->control = control;
+}
+
+void client_repeat_request(struct client *client)
+{
+    repeat_request(client, CONTROL_REPEAT);
+}
+
 void client_end_turn(struct client *client)
 {
     client->work = CLIENT_MAX_WORK;
@@ -441,6 +456,8 @@ void command_run(struct client *client)
         client->is_broken = true;
     else if (!check_command(client, command))
         client->transaction.is_rejected |= client->transaction.is_open;
+    else if (pause_postpones(client, command))
+        repeat_request(client, CONTROL_PAUSE);
     else if (needs_room(client, command) && command_lacks_room(client, command))
         ; /* it has a reply, or runs again */
     else if (client->transaction.is_open && (command->kind & AT_ONCE) == 0)
@@ -457,15 +474,6 @@ void command_run(struct client *client)
     reply_hide(client, replies);
     if (!has_unserved && client->kv->waiting.ready != NULL)
         waiting_serve(client->kv);
-}
-
-void client_repeat_request(struct client *client)
-{
-    client->kv->commands--;
-    client->kv->work -= client->request.count; /* (command_run adds both again) */
-    if (client->is_silent && client->reply_mode == REPLY_ON)
-        client->reply_mode = REPLY_SKIP_NEXT;
-    client->control = CONTROL_REPEAT;
 }
 
 void client_end_request(struct client *client)
@@ -564,7 +572,8 @@ bool client_run(struct client *client)
         command_run(client);
         client->work += kv->work - begun;
         client_owe(client);
-        if (client->control == CONTROL_REPEAT || client->control == CONTROL_WAIT)
+        if (client->control == CONTROL_REPEAT || client->control == CONTROL_WAIT ||
+            client->control == CONTROL_PAUSE)
             return true;
         client_end_request(client);
         if (buffer_used(&client->out) >= CLIENT_MAX_REPLIES || client->work >= CLIENT_MAX_WORK ||

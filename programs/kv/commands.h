@@ -162,6 +162,10 @@ struct bytes fraction_add(char text[FRACTION_SIZE], long double a, long double b
 
 /* ---- More helpers ---- */
 
+/* In pause.c: CLIENT PAUSE; and whether a request, which has been checked, is postponed. */
+void client_pause(struct client *client);
+bool pause_postpones(const struct client *client, const struct command *command);
+
 /* In client_command.c: a client's name may have no spaces and no control characters. */
 bool client_is_name(struct bytes name);
 void client_set_name(struct client *client, struct bytes name);

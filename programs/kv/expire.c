@@ -43,6 +43,29 @@ async int expire_keys(struct kv *kv)
     }
 }
 
+/* Ends a pause at its time, of which the clock may be set: so it is read again after a minute at the latest. */
+async int end_pauses(struct kv *kv)
+{
+    const int64_t minute = 60000;
+    for (;;) {
+        struct pause *pause = &kv->pause;
+        int status = 0;
+        kv_update_clock(kv);
+        int64_t left = pause->end - kv->keys.now;
+        if (pause->end != 0 && left > 0) {
+            uint64_t time =
+                bide_now(bide_this_context()) + (uint64_t)(left < minute ? left : minute) * 1000000;
+            status = await bide_with_deadline(
+                time, bide_single_consumer_auto_event_wait(&pause->changed));
+        } else {
+            pause_end(kv);
+            status = await bide_single_consumer_auto_event_wait(&pause->changed);
+        }
+        if (status < 0 && status != -ETIMEDOUT)
+            return status;
+    }
+}
+
 async int free_flushed_keys(struct kv *kv)
 {
     for (;;) {

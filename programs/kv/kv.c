@@ -12,6 +12,7 @@
  *     journal_write          the append-only file, a group of changes at a time (journal.c)
  *     run_saves              snapshots, and rewrites of the append-only file (snapshot.c)
  *     expire_keys            expired keys, and
+ *     end_pauses             pauses of clients (expire.c)
  *     free_flushed_keys      memory of flushed keys, a little at a time (expire.c)
  *     serve_waiting_clients  those that one turn could not serve (expire.c)
  *     deliver_publications   messages to many subscribers (expire.c)
@@ -161,7 +162,7 @@ async int run_server(struct kv *kv, bide_signal *terminate, bide_signal *interru
     defer bide_scope_destroy(&background);
     if (spawn(&background, stop_on_request(kv, terminate, interrupt)) < 0 ||
         spawn(&background, run_saves(kv)) < 0 || spawn(&background, expire_keys(kv)) < 0 ||
-        spawn(&background, free_flushed_keys(kv)) < 0 ||
+        spawn(&background, free_flushed_keys(kv)) < 0 || spawn(&background, end_pauses(kv)) < 0 ||
         spawn(&background, serve_waiting_clients(kv)) < 0 ||
         spawn(&background, deliver_publications(kv)) < 0)
         return -ENOMEM;
@@ -408,6 +409,8 @@ static void kv_init(struct kv *kv)
     bide_single_consumer_auto_event_init(&kv->stop, false);
     bide_single_consumer_auto_event_init(&kv->next_expiry_changed, false);
     bide_single_consumer_auto_event_init(&kv->flushed, false);
+    bide_event_init(&kv->pause.ended, true);
+    bide_single_consumer_auto_event_init(&kv->pause.changed, false);
     bide_single_consumer_auto_event_init(&kv->save_wanted, false);
     bide_mutex_init(&kv->save_lock);
     kv->saves_on_exit = kv->options.snapshot != NULL;

@@ -11,6 +11,15 @@
 #include "pubsub.h"
 #include "record.h"
 
+/* CLIENT PAUSE (pause.c). */
+struct pause {
+    int64_t end;      /* milliseconds since 1970; 0: there is none */
+    bool is_of_all;   /* of all requests, not of changes alone */
+    size_t clients;   /* with a postponed request */
+    bide_event ended; /* there is none */
+    bide_single_consumer_auto_event changed;
+};
+
 struct kv {
     struct options options;
     struct request_limits limits;
@@ -19,6 +28,7 @@ struct kv {
     struct pubsub pubsub;
     struct watching watching;
     struct waiting waiting;
+    struct pause pause;
 
     bide_loop *loop;
     bide_server
@@ -158,6 +168,9 @@ void client_owe(struct client *client);
  * steps it took.
  */
 size_t client_free_owed(struct client *client, uint64_t steps);
+
+/* Ends the pause: postponed requests run. */
+void pause_end(struct kv *kv);
 
 /* Runs the client's request, or queues it in a transaction, and appends the reply to client->out. */
 void command_run(struct client *client);

@@ -53,6 +53,9 @@ async_sized(3072) int run_saves(struct kv *kv);
 /* Removes keys when they expire. */
 async_sized(512) int expire_keys(struct kv *kv);
 
+/* Ends pauses of clients. */
+async_sized(512) int end_pauses(struct kv *kv);
+
 /* Frees flushed keys. */
 async_sized(256) int free_flushed_keys(struct kv *kv);
 

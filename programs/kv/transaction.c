@@ -203,6 +203,7 @@ void transaction_queue(struct client *client, const struct command *command)
         if (transaction->max_arguments < client->request.count)
             transaction->max_arguments = client->request.count;
         transaction->changes |= command_may_change(client, command);
+        transaction->publishes |= command->run == command_publish;
         transaction->grows |= (command->kind & GROWS) != 0;
         REPLY(client, "+QUEUED");
         return;

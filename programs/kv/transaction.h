@@ -30,6 +30,7 @@ struct transaction {
     bool is_rejected;            /* a request could not be queued */
     bool changes;                /* a queued request may change keys */
     bool grows;                  /* a queued request may need memory */
+    bool publishes;              /* a queued request is PUBLISH */
     bool is_running;             /* EXEC runs the requests */
     size_t count, max_arguments; /* of the queued requests */
     struct buffer requests;

@@ -4,7 +4,7 @@ import random
 import signal
 import socket
 
-from client import PATIENCE, Error, Server, encoded, expect, held, run_rejected, run, until
+from client import PATIENCE, Client, Error, Server, encoded, expect, held, run_rejected, run, until
 
 
 def test_clients_that_vanish():
@@ -702,6 +702,91 @@ def test_what_it_says_of_its_options():
     with Server() as server:
         got = run_rejected("--port", server.port)
         assert got == (1, f"kv: 127.0.0.1 port {server.port}: Address already in use\n"), got
+
+
+# ---- CLIENT PAUSE ----
+
+
+def test_replies_about_pauses():
+    with Server() as server:
+        expect(
+            server.client(),
+            ("CLIENT PAUSE a", Error("ERR timeout is not an integer or out of range")),
+            ("CLIENT PAUSE 1.5", Error("ERR timeout is not an integer or out of range")),
+            ("CLIENT PAUSE -1", Error("ERR timeout is negative")),
+            ("CLIENT PAUSE a x", Error("ERR CLIENT PAUSE mode must be WRITE or ALL")),
+            (f"CLIENT PAUSE {2**63 - 1}", Error("ERR timeout is out of range")),
+            ("CLIENT PAUSE 0", "OK"), ("PING", "PONG"), ("CLIENT UNPAUSE", "OK"),
+            ("CLIENT PAUSE 1 ALL", "OK"), ("PING", "PONG"), ("client pause 1 write", "OK"), ("SET a 1", "OK"),
+        )
+
+
+def test_a_pause_of_changes():
+    with Server() as server:
+        client, writers = server.client(), [server.client() for _ in range(20)]
+        assert client.call("SET", "a", "0") == "OK" and client.call("CLIENT", "PAUSE", 10**9, "WRITE") == "OK"
+        assert client.call("CLIENT", "PAUSE", 1, "WRITE") == "OK" # it makes none shorter
+        first = writers[0].call("CLIENT", "ID")
+        for n, writer in enumerate(writers):
+            writer.send(encoded("GET", "a") + encoded("APPEND", "a", f"{n:02}") + encoded("ECHO", n))
+            assert writer.read() == b"0" # what is before is answered
+            until(lambda: server.info(client)["blocked_clients"] == str(n + 1))
+        assert b"flags=b " in client.call("CLIENT", "LIST", "ID", first)
+        assert client.call("GET", "a") == b"0"
+        # errors, reads and transactions of reads are not postponed
+        expect(client, ("SET a", Error("ERR wrong number of arguments for 'SET' command")), ("MULTI", "OK"), ("GET a", "QUEUED"),
+               ("EXEC", [b"0"]))
+        assert client.call("CLIENT", "UNPAUSE") == "OK"
+        for n, writer in enumerate(writers):
+            assert writer.read() == 3 + 2 * n and writer.read() == str(n).encode()
+        assert client.call("GET", "a") == ("0" + "".join(f"{n:02}" for n in range(20))).encode() # in their order
+        # messages too, and a transaction that was queued before
+        assert writers[0].call("MULTI") == "OK" and writers[0].call("INCR", "b") == "QUEUED"
+        assert writers[1].call("MULTI") == "OK" and writers[1].call("PUBLISH", "c", "m") == "QUEUED"
+        assert client.call("CLIENT", "PAUSE", 10**9, "WRITE") == "OK"
+        writers[0].send(encoded("EXEC"))
+        writers[1].send(encoded("EXEC"))
+        writers[2].send(encoded("PUBLISH", "c", "m"))
+        until(lambda: server.info(client)["blocked_clients"] == "3")
+        assert client.call("EXISTS", "b") == 0
+        assert client.call("CLIENT", "UNPAUSE") == "OK"
+        assert [writers[n].read() for n in range(3)] == [[1], [0], 0]
+
+
+def test_a_pause_of_all_ends_at_its_time():
+    with Server() as server:
+        client, other, subscriber = server.client(), server.client(), server.client()
+        subscriber.call("SUBSCRIBE", "c")
+        client.send(encoded("MULTI") + encoded("CLIENT", "PAUSE", 200) + encoded("PUBLISH", "c", "m") + encoded("EXEC") + encoded("CLIENT", "UNPAUSE"))
+        assert [client.read() for _ in range(4)] == ["OK", "QUEUED", "QUEUED", ["OK", 1]]
+        assert subscriber.read() == [b"message", b"c", b"m"]
+        subscriber.send(encoded("PING"))
+        other.send(encoded("PING"))
+        assert other.read() == "PONG" and client.read() == "OK" and subscriber.read() == [b"pong", b""]
+        assert server.info(client)["blocked_clients"] == "0"
+
+
+def test_clients_that_leave_in_a_pause():
+    with Server() as server:
+        client = server.client()
+        assert client.call("CLIENT", "PAUSE", 10**9, "WRITE") == "OK"
+        for leave in (Client.close, Client.vanish):
+            other = server.client()
+            other.send(encoded("SET", "a", "1"))
+            until(lambda: server.info(client)["blocked_clients"] == "1")
+            leave(other)
+            until(lambda: server.info(client)["blocked_clients"] == "0")
+        other = server.client()
+        number = other.call("CLIENT", "ID")
+        other.send(encoded("SET", "a", "1"))
+        until(lambda: server.info(client)["blocked_clients"] == "1")
+        assert client.call("CLIENT", "KILL", "ID", number) == 1 and other.is_at_end()
+        until(lambda: server.info(client)["blocked_clients"] == "0")
+        assert client.call("EXISTS", "a") == 0
+        last = server.client()
+        last.send(encoded("SET", "a", "1"))
+        until(lambda: server.info(client)["blocked_clients"] == "1")
+        assert server.end() == 0 and last.is_at_end()
 
 
 if __name__ == "__main__":

@@ -48,10 +48,15 @@ void descriptors_init(struct descriptors *descriptors)
     descriptors->limit = without(descriptors->limit, count_open(descriptors->limit));
 }
 
+size_t descriptors_reload_reserve(size_t listeners, size_t servers)
+{
+    return OWN + (servers != 0 ? OF_NAMES : 0) + listeners * OF_LISTENER + servers;
+}
+
 /* Listeners and checks count twice: during a reload there are those of both configurations. */
 size_t descriptors_reserve(size_t listeners, size_t servers)
 {
-    return OWN + (servers != 0 ? OF_NAMES : 0) + 2 * (listeners * OF_LISTENER + servers);
+    return descriptors_reload_reserve(2 * listeners, 2 * servers);
 }
 
 static size_t live_descriptors(const struct share *shares)
@@ -60,6 +65,11 @@ static size_t live_descriptors(const struct share *shares)
     for (const struct share *at = shares; at != NULL; at = at->next)
         sum += at->cost * at->live;
     return sum;
+}
+
+size_t descriptors_in_use(const struct descriptors *descriptors, const struct share *shares)
+{
+    return live_descriptors(shares) + descriptors->used_spare;
 }
 
 /* Everything that the listeners would use, with the connections that they have already. */
@@ -144,4 +154,6 @@ void descriptors_give(struct descriptors *descriptors, size_t count)
 {
     bide_assert(descriptors->used_spare >= count);
     descriptors->used_spare -= count;
+    if (descriptors->is_uneven && descriptors->divide != NULL)
+        descriptors->divide(descriptors); /* 5 */
 }

@@ -18,6 +18,9 @@
  *  3. A listener has a share of 1 or more. Together with an accept that waits while the share becomes smaller, that is two
  *     connections beyond 1 and 2 for each listener. The reserve has them.
  *  4. Spare descriptors are counted before they are opened, and until they are closed or a client has the connection.
+ *  5. More of them may be in use than a reload leaves. They are subtracted like connections of before (2).
+ *  6. A reload needs listeners and checks of both configurations at once. It is refused if the connections do not leave
+ *     as much (descriptors_reload_reserve).
  *
  * All of it belongs to the program's loop.
  */
@@ -32,7 +35,7 @@ struct share {
     struct share *next;
     size_t wanted;  /* its max-connections */
     unsigned cost;  /* descriptors of a connection */
-    size_t live;    /* connections that there are */
+    size_t live;    /* connections that there are: accepted, and not closed */
     bool is_ending; /* it accepts no more */
     size_t max;     /* the result: connections that it may have */
 
@@ -44,7 +47,9 @@ struct descriptors {
     size_t limit; /* less those open at the start */
     size_t reserve;
     size_t spare, used_spare;
-    bool is_uneven; /* 2: to be divided again when a connection ends */
+    bool
+        is_uneven; /* 2, 5: to be divided again when a connection ends, or a spare one is given back */
+    void (*divide)(struct descriptors *descriptors); /* does that; NULL: nobody */
 };
 
 /* Raises the limit of the process as far as it may, and counts the descriptors that are open. */
@@ -52,6 +57,12 @@ void descriptors_init(struct descriptors *descriptors);
 
 /* The reserve for this many listeners, and servers that are checked or whose names are looked up. */
 size_t descriptors_reserve(size_t listeners, size_t servers);
+
+/* What is needed of it during a reload: by the listeners and servers of both configurations. */
+size_t descriptors_reload_reserve(size_t listeners, size_t servers);
+
+/* The descriptors of all connections that there are, and the spare ones in use. */
+size_t descriptors_in_use(const struct descriptors *descriptors, const struct share *shares);
 
 /* Divides the budget among the listeners of the list. */
 void descriptors_divide(struct descriptors *descriptors, struct share *shares);

@@ -231,14 +231,14 @@ static void apply_configuration(struct program *program)
     log_open(&program->log, program->next->log);
     program->configuration = program->next;
     program->next = NULL;
-    budget_divide(program);
-    budget_report(program);
-    health_start(program, program->configuration);
     if (old != NULL) {
         log_line(&program->log, "the configuration was reloaded");
         bide_stop_request(&old->checks);
-        configuration_release(old);
+        configuration_release(old); /* (its idle connections to servers end) */
     }
+    budget_divide(program);
+    budget_report(program);
+    health_start(program, program->configuration);
 }
 
 /*
@@ -307,10 +307,11 @@ static void stop_background(struct program *program)
 
 static void program_finish(struct program *program)
 {
+    struct configuration *last = program->configuration;
     server_signals_stop(&program->signals);
-    if (program->configuration != NULL)
-        configuration_release(program->configuration);
     program->configuration = NULL;
+    if (last != NULL)
+        configuration_release(last);
     forward_free_scratch(program);
 }
 
@@ -404,6 +405,7 @@ int program_run(struct program *program, struct configuration *configuration, co
     program->is_stopping = false;
     log_init(&program->log);
     descriptors_init(&program->descriptors);
+    program->descriptors.divide = budget_divide_again;
     if (!budget_has_room(program, program->next)) {
         configuration_release(program->next);
         return -EMFILE;

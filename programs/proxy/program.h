@@ -34,6 +34,7 @@ struct listener {
     struct listen *listen;
     bide_server server;
     struct share share; /* of the descriptors */
+    uint64_t ended;     /* connections that have closed their descriptors */
     bide_token_bucket bucket;
     struct clients *clients; /* their rates; NULL: no limit so far; kept over reloads */
     bide_listen_path *path;  /* if its socket is a file; or NULL */

@@ -82,7 +82,6 @@ static bool session_start(struct session *self, const bide_context *context)
 {
     self->listener = self->connection.server->argument;
     self->program = self->listener->program;
-    budget_connection_started(self->listener);
     self->listen = self->listener->listen;
     self->configuration = self->listener->configuration;
     configuration_retain(self->configuration);

@@ -97,6 +97,44 @@ static void spare_ones_are_taken_and_given_back(void **state)
     assert_true(descriptors_take(&budget, 1));
 }
 
+static unsigned divided; /* how often */
+
+static void divide_once_more(struct descriptors *budget)
+{
+    divided++;
+    budget->is_uneven = budget->used_spare > budget->spare;
+}
+
+static void spare_ones_given_back_are_divided_if_it_is_uneven(void **state)
+{
+    (void)state;
+    struct descriptors budget = budget_of(100, 40);
+    struct share shares[] = {{.wanted = 100, .cost = 2}};
+    budget.divide = divide_once_more;
+    descriptors_divide(&budget, link_shares(shares, 1));
+    assert_int_equal(shares[0].max, (100 - 40) / 2);
+    assert_true(budget.is_uneven);
+    divided = 0;
+    descriptors_give(&budget, 10);
+    assert_int_equal(divided, 1);
+    assert_true(budget.is_uneven);
+    descriptors_give(&budget, 5);
+    assert_int_equal(divided, 2);
+    assert_false(budget.is_uneven);
+    descriptors_give(&budget, 5);
+    assert_int_equal(divided, 2);
+}
+
+static void a_reload_needs_the_reserve_of_both(void **state)
+{
+    (void)state;
+    struct descriptors budget = budget_of(100, 7);
+    struct share shares[] = {{.live = 3, .cost = 2}, {.live = 5, .cost = 1, .is_ending = true}};
+    assert_int_equal(descriptors_in_use(&budget, link_shares(shares, 2)), 3 * 2 + 5 + 7);
+    assert_int_equal(descriptors_reserve(3, 2), descriptors_reload_reserve(3 + 3, 2 + 2));
+    assert_true(descriptors_reload_reserve(3, 0) < descriptors_reload_reserve(3, 1));
+}
+
 static uint64_t draw_below(uint64_t *draw, uint64_t end)
 {
     *draw = *draw * UINT64_C(6364136223846793005) + 1442695040888963407;
@@ -164,6 +202,8 @@ int main(void)
         cmocka_unit_test(no_listener_has_less_than_one_connection),
         cmocka_unit_test(connections_of_before_are_subtracted_until_they_end),
         cmocka_unit_test(spare_ones_are_taken_and_given_back),
+        cmocka_unit_test(spare_ones_given_back_are_divided_if_it_is_uneven),
+        cmocka_unit_test(a_reload_needs_the_reserve_of_both),
         cmocka_unit_test(the_budget_is_kept),
         cmocka_unit_test(the_limit_is_raised_and_what_is_open_subtracted),
     };

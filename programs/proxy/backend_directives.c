@@ -14,7 +14,7 @@ static bool read_balance(struct reading *reading)
                         word);
 }
 
-/* The part before the port, without brackets. */
+/* The part before the port, if there is one, without brackets. */
 static char *copy_host(const char *name)
 {
     char *host = reading_copy(name + (*name == '['));
@@ -24,18 +24,36 @@ static char *copy_host(const char *name)
     return host;
 }
 
+/* Without the zone of an IPv6 address, which has a meaning on this machine only. */
+static char *copy_without_zone(const char *name)
+{
+    char *copy = reading_copy(name);
+    char *zone = *name == '[' ? strchr(copy, '%') : NULL;
+    const char *end = zone != NULL ? strchr(zone, ']') : NULL;
+    if (end != NULL)
+        memmove(zone, end, strlen(end) + 1);
+    return copy;
+}
+
+static bool parse_target(struct upstream *server)
+{
+    bool is_address = bide_address_parse(&server->addresses[0], server->name) == 0;
+    bool is_local = is_address && server->addresses[0].any.generic.sa_family == AF_UNIX;
+    server->address_count = is_address;
+    server->authority = is_local ? reading_copy("localhost") : copy_without_zone(server->name);
+    server->tls_name = copy_host(server->authority);
+    return is_address;
+}
+
 /* Parses an address, or a name with a port. */
 static bool read_target(struct reading *reading, struct upstream *server)
 {
     const char *colon = strrchr(server->name, ':');
     uint64_t port;
-    server->tls_name = copy_host(server->name);
     if (strcspn(server->name, "0123456789") != 0 && colon == server->name)
         return reading_fail(reading, reading->line, "'%s' has no host", server->name);
-    if (colon != NULL && bide_address_parse(&server->addresses[0], server->name) == 0) {
-        server->address_count = 1;
+    if (colon != NULL && parse_target(server))
         return true;
-    }
     if (colon == NULL || colon == server->name || strpbrk(server->name, "[]/@") != NULL)
         return reading_fail(reading, reading->line, "'%s' is not an address such as 10.0.0.1:80",
                             server->name);

@@ -73,6 +73,19 @@ static bool resolve_listen(struct reading *reading, struct listen *listen)
     return secure_configure_listen(reading, listen);
 }
 
+/* The certificate of a Unix socket has a name that only the administrator knows. */
+static bool has_tls_names(struct reading *reading, const struct backend *backend)
+{
+    if (!backend->has_tls || !backend->verifies || backend->tls_name != NULL)
+        return true;
+    for (const struct upstream *server = backend->servers; server != NULL; server = server->next) {
+        if (server->host == NULL && server->addresses[0].any.generic.sa_family == AF_UNIX)
+            return reading_fail(reading, backend->line, "tls needs 'name' for the server '%s'",
+                                server->name);
+    }
+    return true;
+}
+
 static bool resolve_names(struct reading *reading)
 {
     struct configuration *configuration = reading->configuration;
@@ -90,7 +103,7 @@ static bool resolve_names(struct reading *reading)
             return reading_fail(reading, backend->line, "check http: %s",
                                 status == -ENOTSUP ? "this proxy was built without llhttp"
                                                    : "the path or the host is not valid");
-        if (!secure_configure_backend(reading, backend))
+        if (!has_tls_names(reading, backend) || !secure_configure_backend(reading, backend))
             return false;
     }
     for (struct listen *listen = configuration->listens; listen != NULL; listen = listen->next) {
@@ -146,12 +159,6 @@ const char *upstream_tls_name(const struct upstream *server)
     return backend->tls_name != NULL ? backend->tls_name : server->tls_name;
 }
 
-const char *upstream_host(const struct upstream *server)
-{
-    bool is_local = server->host == NULL && server->addresses[0].any.generic.sa_family == AF_UNIX;
-    return is_local ? "localhost" : server->name;
-}
-
 /* ---- Freeing ---- */
 
 static void free_backend(struct backend *backend)
@@ -164,6 +171,7 @@ static void free_backend(struct backend *backend)
         pool_close(server);
         pool_free(server);
         free(server->host);
+        free(server->authority);
         free(server->tls_name);
         free(server);
     }

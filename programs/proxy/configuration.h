@@ -45,10 +45,11 @@ struct counts {
 struct upstream {
     struct upstream *next;
     struct backend *backend;
-    unsigned index; /* within the backend */
-    char *name;     /* as written in the file */
-    char *host;     /* to resolve; NULL: the address is known */
-    char *tls_name; /* expected in its certificate */
+    unsigned index;  /* within the backend */
+    char *name;      /* as written in the file */
+    char *host;      /* to resolve; NULL: the address is known */
+    char *authority; /* the Host of requests that have none */
+    char *tls_name;  /* expected in its certificate */
     uint16_t port;
     unsigned weight;
     unsigned max_connections; /* 0: no limit */
@@ -209,9 +210,6 @@ struct backend *configuration_backend(const struct configuration *configuration,
 
 /* The name that is expected in the server's certificate. */
 const char *upstream_tls_name(const struct upstream *server);
-
-/* The Host of a request that has none: the server's name, or "localhost" for a Unix socket. */
-const char *upstream_host(const struct upstream *server);
 
 /* True if the address is in one of the networks. */
 bool network_contains(const struct network *networks, const bide_address *address);

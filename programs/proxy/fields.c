@@ -205,7 +205,7 @@ int fields_add_to_request(struct forward *self)
     if (self->backend->set_host != NULL)
         host = text_from(self->backend->set_host);
     if (host.size == 0) /* HTTP/1.0 */
-        host = text_from(upstream_host(self->server));
+        host = text_from(self->server->authority);
     bool has_others = connection_names_fields(request->fields, request->field_count);
     int status = bide_http_client_start_request_slices(client, request->method_name,
                                                        fields_origin_target(request), host);

@@ -1,12 +1,14 @@
 /*
  * Active health checks, and resolution of server names.
  *
- *     resolve the name, if any --> connect --> [PROXY header] --> [TLS] --> [GET] --> sleep -+
- *       ^------------------------------------------------------------------------------------+
+ *     [resolve the name] --> [connect --> PROXY header --> TLS --> GET] --> sleep until the next of both -+
+ *       ^-------------------------------------------------------------------------------------------------+
  *
  *  1. A check takes the steps of a connection that serves clients: it fails if one of them fails. `check http` requests
  *     a page after them, by the library's client, and passes with a status of 200 to 399.
  *  2. All steps of a check have one deadline.
+ *  3. Look-ups have their own interval, however often the server is checked: a check that had to wait for a name server
+ *     would judge that one, too.
  *
  * Passive checks are made by the users of a server: see balance_failed. All of it runs on the
  * program's loop.
@@ -29,6 +31,7 @@
 #include <string.h>
 
 #define LOOKUP_INTERVAL UINT64_C(30000000000)
+#define FIRST_INTERVAL  UINT64_C(5000000000) /* while the server has no address */
 #define LOOKUP_TIMEOUT  UINT64_C(5000000000)
 
 struct checker {
@@ -39,6 +42,7 @@ struct checker {
     bide_branch branch;
     bide_with_stop_operation stopping;
     int status;
+    uint64_t lookup_at, check_at; /* when these are due */
     uint64_t started_at;
     bide_descriptor socket;
     struct secure *secure; /* NULL: no TLS, or not yet */
@@ -53,6 +57,16 @@ struct checker {
 };
 
 /* ---- Names ---- */
+
+static uint64_t checker_now(const struct checker *self)
+{
+    return bide_now(bide_loop_context(self->program->loop));
+}
+
+static bool is_lookup_due(const struct checker *self)
+{
+    return self->server->host != NULL && self->lookup_at <= checker_now(self);
+}
 
 static bide_awaiter *resolve(struct checker *self)
 {
@@ -75,6 +89,8 @@ static void store_addresses(struct checker *self)
         log_line(&self->program->log, "server %s/%s cannot be resolved: %s", server->backend->name,
                  server->name, strerror(-self->status));
     }
+    self->lookup_at =
+        checker_now(self) + (server->address_count != 0 ? LOOKUP_INTERVAL : FIRST_INTERVAL);
 }
 
 /* ---- Checks ---- */
@@ -82,8 +98,8 @@ static void store_addresses(struct checker *self)
 static int start_check_request(bide_http_client *client, const struct upstream *server)
 {
     const struct check *check = &server->backend->check;
-    return bide_http_client_start_request(
-        client, "GET", check->path, check->host != NULL ? check->host : upstream_host(server));
+    return bide_http_client_start_request(client, "GET", check->path,
+                                          check->host != NULL ? check->host : server->authority);
 }
 
 int health_verify(const struct backend *backend)
@@ -111,16 +127,13 @@ static bide_awaiter *limit_check(struct checker *self, bide_awaiter *step) /* 2 
 
 static bide_awaiter *connect_for_check(struct checker *self)
 {
-    self->started_at = bide_now(bide_loop_context(self->program->loop));
+    self->started_at = checker_now(self);
     return limit_check(self, bide_connect(&self->io, &self->socket, balance_address(self->server)));
 }
 
-/* A header without addresses: the connection is the proxy's own. */
 static bide_awaiter *send_check_header(struct checker *self)
 {
-    static const bide_address nobody;
-    size_t size =
-        proxy_header_print(self->header, self->server->backend->send_proxy, &nobody, &nobody);
+    size_t size = proxy_header_print_own(self->header, self->server->backend->send_proxy);
     return limit_check(self, bide_send(&self->io, &self->socket, self->header, size));
 }
 
@@ -172,11 +185,21 @@ static void judge_response(struct checker *self)
 
 /* ---- One server ---- */
 
+static bool is_checked(const struct checker *self)
+{
+    return self->server->backend->check.kind != CHECK_NOTHING && self->server->address_count != 0;
+}
+
+static bool is_check_due(const struct checker *self)
+{
+    return is_checked(self) && self->check_at <= checker_now(self);
+}
+
 static bide_awaiter *pause_checking(struct checker *self)
 {
-    const struct check *check = &self->server->backend->check;
-    return bide_sleep_for(&self->sleep,
-                          check->kind != CHECK_NOTHING ? check->every : LOOKUP_INTERVAL);
+    uint64_t lookup_at = self->server->host != NULL ? self->lookup_at : BIDE_FOREVER;
+    bool checks_next = is_checked(self) && self->check_at < lookup_at;
+    return bide_sleep_until(&self->sleep, checks_next ? self->check_at : lookup_at); /* 3 */
 }
 
 static void close_check(struct checker *self)
@@ -201,23 +224,19 @@ static void report_check(struct checker *self, const bide_context *context)
         snprintf(text, sizeof text, "%s", strerror(-self->status));
     if (!bide_stop_requested(context->stop) && !balance_is_local_error(self->status))
         balance_checked(self->server, self->status >= 0, text, &self->program->log);
+    self->check_at = checker_now(self) + self->server->backend->check.every;
     close_check(self);
-}
-
-static bool is_checked(const struct checker *self)
-{
-    return self->server->backend->check.kind != CHECK_NOTHING && self->server->address_count != 0;
 }
 
 bide_coroutine(checker_body)
 {
     bide_begin(checker_body, struct checker * self);
     while (!bide_stop_requested(bide_this_context()->stop)) {
-        if (self->server->host != NULL) {
+        if (is_lookup_due(self)) {
             bide_await_status(self->status, resolve(self));
             store_addresses(self);
         }
-        if (is_checked(self)) {
+        if (is_check_due(self)) {
             bide_await_status(self->status, connect_for_check(self)); /* 1 */
             if (self->status >= 0 && self->server->backend->send_proxy != 0)
                 bide_await_status(self->status, send_check_header(self));
@@ -255,6 +274,7 @@ static void start_checker(struct program *program, struct configuration *configu
     checker->program = program;
     checker->configuration = configuration;
     checker->server = server;
+    checker->lookup_at = checker->check_at = 0;
     checker->secure = NULL;
     checker->memory = NULL;
     bide_descriptor_init_closed(&checker->socket);

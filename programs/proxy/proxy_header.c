@@ -254,3 +254,12 @@ size_t proxy_header_print(unsigned char *data, unsigned version, const bide_addr
     return version == 1 ? print_version_1((char *)data, source, destination)
                         : print_version_2(data, source, destination);
 }
+
+size_t proxy_header_print_own(unsigned char *data, unsigned version)
+{
+    static const bide_address nobody;
+    size_t size = proxy_header_print(data, version, &nobody, &nobody);
+    if (version == 2)
+        data[12] = 0x20; /* LOCAL */
+    return size;
+}

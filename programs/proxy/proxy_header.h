@@ -45,4 +45,7 @@ int proxy_header_parse(struct proxy_header *header);
 size_t proxy_header_print(unsigned char *data, unsigned version, const bide_address *source,
                           const bide_address *destination);
 
+/* The same for a connection of the proxy's own, such as a check: it has no client. */
+size_t proxy_header_print_own(unsigned char *data, unsigned version);
+
 #endif

@@ -88,11 +88,12 @@ def goes_down_and_comes_up(server, serve, backend):
 
 
 def checks_use_headers_of_the_proxy_protocol():
-    for version, unknown in (("v1", b"PROXY UNKNOWN\r\n"), ("v2", b"\x21\x00")):
+    for version, unknown in (("v1", b"PROXY UNKNOWN\r\n"), ("v2", b"\x20\x00")):
         serve = Checked(header=version)
         with Server(serve) as server:
             goes_down_and_comes_up(server, serve, f"send-proxy {version}")
         check(unknown in serve.headers, serve.headers)
+        check(version == "v1" or b"\x21\x11" in serve.headers, "no request of a client:", serve.headers)
 
 
 def checks_use_unix_sockets():
@@ -112,6 +113,78 @@ def a_unix_socket_has_a_host_in_checks_and_requests():
             with proxy.client() as client:
                 equal(get(client, host="", version="1.0").body, b"localhost")
     equal(serve.hosts, {("localhost", "close")})
+
+
+class Server6(Server):
+    """The same at an address of IPv6."""
+
+    def __init__(self, serve):  # pylint: disable=super-init-not-called
+        self.socket = socket.socket(socket.AF_INET6)
+        self.socket.bind(("::1", 0))
+        self.socket.listen()
+        self.port = self.socket.getsockname()[1]
+        self.served = 0
+        self.error = None
+        threading.Thread(target=self.run, args=(serve,), daemon=True).start()
+
+
+def a_zone_is_no_part_of_a_host():
+    """The zone of an address means something on this machine only (RFC 6874, 1)."""
+    serve = Checked()
+    serve.is_well = True
+    try:
+        server = Server6(serve)
+    except OSError as why:
+        return f"no IPv6: {why}"
+    with server:
+        name = f"[::1%{socket.if_indextoname(1)}]:{server.port}"
+        with Proxy(configuration(name, backend=f"check http /health {OFTEN}")) as proxy:
+            while not serve.hosts:
+                check(server.error is None, server.error)
+                proxy.statistics()
+            with proxy.client() as client:
+                equal(get(client, host="", version="1.0").body, f"[::1]:{server.port}".encode())
+    equal(serve.hosts, {(f"[::1]:{server.port}", "close")})
+    return None
+
+
+class Silent:
+    """Reads what comes, and answers nothing. `arrived` is set once a connection has sent `size` bytes, and `ended` at its end."""
+
+    def __init__(self, size):
+        self.size = size
+        self.arrived, self.ended = threading.Event(), threading.Event()
+
+    def __call__(self, connection):
+        count = 0
+        while piece := connection.recv(4096):
+            count += len(piece)
+            if count >= self.size:
+                self.arrived.set()
+        self.ended.set()
+
+
+def a_check_in_progress_is_cancelled():
+    """Behind its connect: as it waits for an answer, or in its handshake. By a reload, and by the end of the proxy."""
+    kinds = [("check http /health every 1h timeout 1h", 16), ("send-proxy v2\ncheck http / every 1h timeout 1h", 32)]
+    if not without_tls():
+        kinds += [(f"tls verify off\ncheck {kind} every 1h timeout 1h", 50) for kind in ("tcp", "http /health")]
+    for lines, size in kinds:
+        for ends in (False, True):
+            serve = Silent(size)
+            with Server(serve) as server, Server() as other:
+                with Proxy(tcp_configuration(server.name, backend=lines)) as proxy:
+                    check(serve.arrived.wait(PATIENCE), "no check has come", lines)
+                    if ends:
+                        proxy.signal(signal.SIGTERM)
+                        equal(proxy.wait(), 0)
+                    else:
+                        proxy.configure(tcp_configuration(other.name))
+                        proxy.signal(signal.SIGHUP)
+                        proxy.out.expect("the configuration was reloaded")
+                    check(serve.ended.wait(PATIENCE), "the connection of the check is still open", lines)
+                    equal([line for line in proxy.out.seen if "is down" in line], [], lines)
+                equal(server.error, None)
 
 
 def checks_use_tls():

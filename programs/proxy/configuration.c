@@ -55,8 +55,12 @@ static bool resolve_routes(struct reading *reading, struct listen *listen)
         if (listen->mode == MODE_TCP &&
             (route->host != NULL || route->prefix[0] != '\0' || route->next != NULL))
             return reading_fail(reading, route->line, "mode tcp takes one 'to' and no 'route'");
+        if (listen->mode == MODE_HTTP &&
+            !rules_verify_forwarded(reading, route->backend->request_rules, listen->forwarded))
+            return false;
     }
-    return true;
+    return listen->mode != MODE_HTTP ||
+           rules_verify_forwarded(reading, listen->request_rules, listen->forwarded);
 }
 
 static bool resolve_listen(struct reading *reading, struct listen *listen)

@@ -152,6 +152,8 @@ static struct route *add_route(struct reading *reading, const char *host, const 
     normal[size] = '\0';
     struct route *route = reading_allocate(sizeof *route);
     route->host = host != NULL ? reading_copy(host) : NULL;
+    if (host != NULL && (size = strlen(host)) > 1 && host[size - 1] == '.')
+        route->host[size - 1] = '\0'; /* the name is the same without it */
     route->prefix = normal;
     route->line = reading->line;
     *reading->listen->last_route = route;

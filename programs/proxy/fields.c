@@ -81,15 +81,9 @@ static bool is_named_by_connection(const bide_http_field *fields, size_t count, 
 
 /* ---- The request ---- */
 
-/* True if the proxy replaces the field by its own. */
-static bool is_replaced(const struct forward *self, bide_slice name)
+bool fields_is_forwarded(enum forwarded forwarded, bide_slice name)
 {
-    enum forwarded forwarded = self->session->listen->forwarded;
     switch (name.size) {
-    case 4:
-        return bide_http_is(name, "Host");
-    case 6:
-        return bide_http_is(name, "Expect") && self->exchange.request.length == 0;
     case 15:
         return forwarded == FORWARDED_X && bide_http_is(name, "X-Forwarded-For");
     case 16:
@@ -100,6 +94,19 @@ static bool is_replaced(const struct forward *self, bide_slice name)
         return forwarded == FORWARDED_STANDARD && bide_http_is(name, "Forwarded");
     default:
         return false;
+    }
+}
+
+/* True if the proxy replaces the field by its own. */
+static bool is_replaced(const struct forward *self, bide_slice name)
+{
+    switch (name.size) {
+    case 4:
+        return bide_http_is(name, "Host");
+    case 6:
+        return bide_http_is(name, "Expect") && self->exchange.request.length == 0;
+    default:
+        return fields_is_forwarded(self->session->listen->forwarded, name);
     }
 }
 

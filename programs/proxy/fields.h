@@ -23,6 +23,9 @@ int fields_add_to_response(struct forward *self);
  */
 bool fields_parse_upgrade(struct forward *self);
 
+/* True if the proxy writes this field of requests, with this kind of `forwarded`. */
+bool fields_is_forwarded(enum forwarded forwarded, bide_slice name);
+
 /* The target in origin form: an absolute target loses its scheme and host. */
 bide_slice fields_origin_target(const bide_http_request *request);
 

@@ -26,6 +26,7 @@
 #include "fields.h"
 #include "own.h"
 #include "proxy_header.h"
+#include "redirect.h"
 #include "routes.h"
 #include "upgrade.h"
 
@@ -399,16 +400,20 @@ bide_declared_coroutine(forward_body)
         bide_return(0);
     }
     self->status = self->route_status;
-    if (self->status == -EINVAL) {
+    if (self->redirect != NULL)
+        self->status = redirect_add_location(&self->exchange, self->redirect);
+    if (self->status == -EINVAL || self->status == -EMSGSIZE) {
         bide_try(own_reject_request(self));
         bide_return(0);
     }
+    if (self->status < 0)
+        bide_return(self->status);
     if (self->redirect != NULL) {
         bide_try(own_redirect(self));
         bide_return(0);
     }
     if (self->backend == NULL)
-        bide_return(self->status < 0 ? self->status : -ENOENT);
+        bide_return(-ENOENT);
     self->scratch = acquire_scratch(self->session->program);
     if (self->scratch == NULL)
         bide_return(-ENOMEM);

@@ -1,6 +1,5 @@
 /* Responses of the proxy's own. Runs on the program's loop. */
 #include "own.h"
-#include "redirect.h"
 
 bide_awaiter *own_reject_tunnel(struct forward *self)
 {
@@ -24,9 +23,6 @@ bide_awaiter *own_reject_request(struct forward *self)
 bide_awaiter *own_redirect(struct forward *self)
 {
     static const char text[] = "The page is at another location.\n";
-    self->status = redirect_add_location(&self->exchange, self->redirect);
-    if (self->status < 0)
-        return own_reject_request(self);
     self->exchange.status = (int)self->redirect->redirect;
     (void)bide_http_add(&self->exchange, "Content-Type", "text/plain; charset=utf-8");
     return bide_http_respond(&self->exchange, text, sizeof text - 1);

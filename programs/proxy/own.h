@@ -13,7 +13,7 @@ bide_awaiter *own_reject_tunnel(struct forward *self);
 /* The request cannot be forwarded: self->status is -EMSGSIZE if its head is too long for a server, and it is bad otherwise. */
 bide_awaiter *own_reject_request(struct forward *self);
 
-/* The response of a route that redirects. */
+/* The response of a route that redirects. It has its Location already. */
 bide_awaiter *own_redirect(struct forward *self);
 
 /* The client may send its next request in `wait` nanoseconds. */

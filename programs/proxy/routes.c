@@ -22,6 +22,16 @@ bide_slice routes_host_without_port(bide_slice host)
     return host;
 }
 
+/* The name of a host, which may end with the dot of the root. */
+static bide_slice name_of_host(bide_slice host)
+{
+    host = routes_host_without_port(host);
+    if (host.size > 1 && host.data[host.size - 1] == '.')
+        host.size--;
+    return host;
+}
+
+/* Of names without a dot at the end. */
 static bool route_has_host(const struct route *route, bide_slice name)
 {
     return route->host == NULL || bide_http_is(name, route->host);
@@ -75,7 +85,7 @@ int routes_choose(const struct listen *listen, bide_slice host, bide_slice path,
                   const struct route **route)
 {
     char text[SHORT_PATH], *normal = text;
-    bide_slice name = routes_host_without_port(host);
+    bide_slice name = name_of_host(host);
     *route = NULL;
     if (!do_paths_matter(listen, name)) {
         *route = choose_by_path(listen, name, path);

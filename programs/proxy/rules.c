@@ -1,17 +1,17 @@
 /* Rules for header fields. Used at startup and by reloads; a list is constant after that. */
 #define _GNU_SOURCE
 #include "rules.h"
+#include "fields.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-/* Fields that the proxy writes itself, or that are of one hop. */
+/* Fields that the proxy always writes itself, or that are of one hop. */
 static const char *const own_fields[] = {"Connection",
                                          "Content-Length",
                                          "Date",
                                          "Expect",
-                                         "Forwarded",
                                          "Host",
                                          "Keep-Alive",
                                          "Proxy-Authenticate",
@@ -20,10 +20,7 @@ static const char *const own_fields[] = {"Connection",
                                          "TE",
                                          "Trailer",
                                          "Transfer-Encoding",
-                                         "Upgrade",
-                                         "X-Forwarded-For",
-                                         "X-Forwarded-Host",
-                                         "X-Forwarded-Proto"};
+                                         "Upgrade"};
 
 static bool is_field_name(const char *name)
 {
@@ -66,9 +63,21 @@ bool rules_read(struct reading *reading, struct rule **list)
     while (*list != NULL)
         list = &(*list)->next;
     *list = reading_allocate(sizeof **list);
+    (*list)->line = reading->line;
     (*list)->replaces = !adds;
     (*list)->name = reading_copy(name);
     (*list)->value = removes ? NULL : reading_copy(reading->words[3]);
+    return true;
+}
+
+bool rules_verify_forwarded(struct reading *reading, const struct rule *list,
+                            enum forwarded forwarded)
+{
+    for (; list != NULL; list = list->next) {
+        bide_slice name = {list->name, strlen(list->name)};
+        if (fields_is_forwarded(forwarded, name))
+            return reading_fail(reading, list->line, "the proxy writes '%s' itself", list->name);
+    }
     return true;
 }
 

@@ -16,6 +16,7 @@
 /* One rule. */
 struct rule {
     struct rule *next;
+    unsigned line;
     bool replaces; /* it drops fields of this name */
     char *name;
     char *value; /* NULL: it adds none */
@@ -23,6 +24,10 @@ struct rule {
 
 /* Parses "set NAME VALUE", "add NAME VALUE" or "remove NAME" into a list. False: an error, which is recorded. */
 bool rules_read(struct reading *reading, struct rule **list);
+
+/* False: a rule for requests is about a field that the proxy writes with this kind of `forwarded`. The error is recorded. */
+bool rules_verify_forwarded(struct reading *reading, const struct rule *list,
+                            enum forwarded forwarded);
 
 /* True if fields of this name are dropped. */
 bool rules_drop(const struct rule *list, bide_slice name);

@@ -53,6 +53,13 @@ def errors_are_reported_with_their_line():
         ("listen 127.0.0.1:0\naccept-proxy 10.0.0.0/33\n", 2, "is not a number from 0 to 32"),
         ("listen 127.0.0.1:0\nroute /a web\nto web\nbackend web\nserver 127.0.0.1:1\n", 2, "mode tcp takes one"),
         (good + "request-header set Host x\n", 5, "the proxy writes 'Host' itself"),
+        ("listen 127.0.0.1:0\nmode http\nrequest-header remove x-forwarded-for\n" + good.split("\n", 1)[1], 3,
+         "the proxy writes 'x-forwarded-for' itself"),
+        ("listen 127.0.0.1:0\nmode http\nforwarded standard\nrequest-header add Forwarded x\n" + good.split("\n", 1)[1], 4,
+         "the proxy writes 'Forwarded' itself"),
+        (good + "request-header set X-Forwarded-Host x\nlisten 127.0.0.2:0\nmode http\nforwarded off\nto web\n"
+         "listen 127.0.0.3:0\nmode http\nroute /x web\n", 5, "the proxy writes 'X-Forwarded-Host' itself"),
+        (good + "server unix:/tmp/x\ntls authorities /nowhere\n", 3, "tls needs 'name' for the server 'unix:/tmp/x'"),
         (good + "request-header set X\n", 5, "usage: request-header set NAME VALUE"),
         (good + "request-header remove X y\n", 5, "usage: request-header remove NAME"),
         (good + "response-header put X y\n", 5, "'put' is none of set, add, remove"),

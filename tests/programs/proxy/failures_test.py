@@ -486,4 +486,31 @@ def calls_fail_in_mode_http():
     return calls_fail("http")
 
 
+def a_redirection_without_memory_is_no_fault_of_the_client():
+    """Each malloc fails in turn: the response is the redirection or a 503, or the connection is closed."""
+    if not Proxy.program.endswith("_faults"):
+        return "for the program that is linked with faults"
+    heads = set()
+    text = configuration("127.0.0.1:1", listen="redirect / 308 https://$host$target")
+    with tempfile.TemporaryDirectory() as directory:
+        report = os.path.join(directory, "report")
+        for n in range(1, 500):
+            environment = {"FAULTS": f"malloc:{n}:12", "FAULTS_REPORT": report}
+            try:
+                proxy = Proxy(text, ["--confine", "off"], environment=environment)
+            except NotBegun:
+                continue
+            with proxy:
+                with proxy.client() as client:
+                    client.sendall(b"GET /x HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n")
+                    heads.add(rest_of(client).split(b"\r\n")[0])
+                proxy.stop()
+            with open(report, encoding="ascii") as file:
+                if file.read() == "0\n":
+                    break
+        check(n < 499, "there is no end of calls")
+    check(heads - {b""} == {b"HTTP/1.1 308 Permanent Redirect", b"HTTP/1.1 503 Service Unavailable"}, heads)
+    return None
+
+
 run(tests_of(globals()), sys.argv[1:])

@@ -21,7 +21,22 @@ def routes_go_by_host_and_path():
                     ("example.org", "/api/v2", b"d"), ("example.org", "/api?x", b"d")):
                 equal(get(client, target, host=host).body, wanted, host, target)
             equal(status_of(get(client, "/other", host="other")), 404)
+            for host in ("example.org.", "Example.ORG.:80"):
+                equal(get(client, "/", host=host).body, b"c", host)
             equal(status_of(get(client, "/apis", host="other")), 404)
+
+
+def a_dot_at_the_end_makes_no_other_host():
+    """In a request as in a route; two dots are another name, and so is a dot alone."""
+    with Server(named("inside")) as inside, Server(named("rest")) as rest:
+        for name in ("admin.test", "admin.test."):
+            text = (f"listen 127.0.0.1:0\nmode http\nroute {name} inside\nto rest\n"
+                    f"backend inside\nserver {inside.name}\nbackend rest\nserver {rest.name}\n")
+            with Proxy(text) as proxy, proxy.client() as client:
+                for host, wanted in (("admin.test", b"inside"), ("admin.test.", b"inside"), ("ADMIN.test.:8080", b"inside"),
+                                     ("admin.test.:", b"inside"), ("x.admin.test.", b"rest"), (".", b"rest"), ("test.", b"rest")):
+                    equal(get(client, "/", host=host).body, wanted, name, host)
+                equal(get(client, "http://admin.test./x").body, b"inside", name)
 
 
 def target_of(message, connection):

@@ -53,6 +53,33 @@ def rules_leave_the_framing_and_the_proxy_s_own_alone():
             equal((message.body, message.get("Server")), (b"body", "c"))
 
 
+def fields_that_the_proxy_does_not_write_can_be_removed():
+    """What clients claim about themselves: each row has a kind of `forwarded`, and the names that are for the rules."""
+    seen = []
+
+    def answer(message, connection):
+        seen.append(message)
+        respond(connection, "200 OK", b"", "X-Forwarded-For: server", "Forwarded: server")
+
+    others = ("X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto")
+    with Server(web(answer)) as server:
+        for kind, names in (("off", (*others, "Forwarded")), ("standard", others), ("x-forwarded", ("Forwarded",))):
+            for section in ("listen", "backend"):
+                rules = "".join(f"request-header remove {name}\n" for name in names)
+                rules += "response-header remove X-Forwarded-For\nresponse-header set Forwarded proxy\n"
+                lines = {"listen": f"forwarded {kind}\n", "backend": ""}
+                lines[section] += rules
+                with Proxy(configuration(server.name, **lines)) as proxy, proxy.client() as client:
+                    message = get(client, "/", "GET", *(f"{name}: claimed" for name in (*others, "Forwarded")))
+                    equal((status_of(message), message.all("X-Forwarded-For"), message.all("Forwarded")), (200, [], ["proxy"]), kind)
+                    for name in names:
+                        equal(seen[-1].all(name), [], kind, section, name)
+        with Proxy(configuration(server.name, listen="forwarded off\nrequest-header set Forwarded by=proxy")) as proxy:
+            with proxy.client() as client:
+                get(client, "/", "GET", "Forwarded: claimed", "X-Forwarded-For: claimed")
+                equal((seen[-1].all("Forwarded"), seen[-1].all("X-Forwarded-For")), (["by=proxy"], ["claimed"]))
+
+
 def redirections_say_where():
     with Server(web(lambda message, connection: respond(connection, body=b"served"))) as server:
         listen = ("redirect /old 301 /new\nredirect /moved 308 https://b.test:8443$target\n"

@@ -1,5 +1,6 @@
 /* The directives of a backend. */
 #include "directives.h"
+#include "sticky.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,25 @@ static bool read_balance(struct reading *reading)
     return min_is || strcmp(word, "round-robin") == 0 ||
            reading_fail(reading, reading->line, "'%s' is neither round-robin nor least-connections",
                         word);
+}
+
+/* "sticky address", "sticky cookie NAME" */
+static bool read_sticky(struct reading *reading)
+{
+    struct backend *backend = reading->backend;
+    bool is_cookie = strcmp(reading->words[1], "cookie") == 0;
+    backend->sticky = is_cookie ? STICKY_COOKIE : STICKY_ADDRESS;
+    if (!is_cookie && strcmp(reading->words[1], "address") != 0)
+        return reading_fail(reading, reading->line, "'%s' is neither address nor cookie",
+                            reading->words[1]);
+    if (reading->count != (is_cookie ? 3 : 2))
+        return reading_fail(reading, reading->line, "usage: sticky address, or sticky cookie NAME");
+    if (is_cookie && !sticky_is_name(reading->words[2]))
+        return reading_fail(reading, reading->line, "'%s' is not the name of a cookie",
+                            reading->words[2]);
+    free(backend->cookie);
+    backend->cookie = is_cookie ? reading_copy(reading->words[2]) : NULL;
+    return true;
 }
 
 /* The part before the port, if there is one, without brackets. */
@@ -228,6 +248,7 @@ static bool read_set_host(struct reading *reading)
 
 const struct directive backend_directives[] = {
     {"balance", BACKEND, 1, 1, read_balance, "round-robin or least-connections"},
+    {"sticky", BACKEND, 1, 2, read_sticky, "address, or cookie NAME"},
     {"server", BACKEND, 1, 5, read_server, "ADDRESS [weight N] [max N]"},
     {"connect-timeout", BACKEND, 1, 1, read_connect_timeout, "TIME"},
     {"response-timeout", BACKEND, 1, 1, read_response_timeout, "TIME"},

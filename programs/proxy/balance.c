@@ -100,6 +100,20 @@ struct upstream *balance_choose(struct backend *backend, struct tried *tried, ui
     return server;
 }
 
+bool balance_may_take(const struct upstream *server, const struct tried *tried, uint64_t now,
+                      bool may_be_full)
+{
+    return may_be_full ? is_up(server, tried, now) : is_usable(server, tried, now);
+}
+
+struct upstream *balance_try(struct upstream *server, struct tried *tried, uint64_t now)
+{
+    if (server == NULL || !is_up(server, tried, now))
+        return NULL;
+    note_tried(tried, server);
+    return server;
+}
+
 const bide_address *balance_address(struct upstream *server)
 {
     return &server->addresses[server->next_address++ % server->address_count];

@@ -28,6 +28,13 @@ struct upstream *balance_choose(struct backend *backend, struct tried *tried, ui
  */
 struct upstream *balance_choose_full(struct backend *backend, struct tried *tried, uint64_t now);
 
+/* True if the server can be used and was not tried yet; `may_be_full`: also if it has reached its limit of connections. */
+bool balance_may_take(const struct upstream *server, const struct tried *tried, uint64_t now,
+                      bool may_be_full);
+
+/* The server, which may be NULL, marked as tried, if it can be used or is full; otherwise NULL. */
+struct upstream *balance_try(struct upstream *server, struct tried *tried, uint64_t now);
+
 /* The next address of the server, which has at least one. */
 const bide_address *balance_address(struct upstream *server);
 

@@ -18,15 +18,14 @@ struct clients *clients_create(void)
     return clients;
 }
 
-static uint64_t mix(uint64_t hash, uint64_t word)
+uint64_t clients_mix(uint64_t hash, uint64_t word)
 {
     hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
     hash = (hash ^ hash >> 32) * UINT64_C(0xd6e8feb86659fd93);
     return hash ^ hash >> 29;
 }
 
-/* 0: it has no IP address. */
-static uint64_t hash_of_client(const struct clients *clients, const bide_address *client)
+uint64_t clients_hash(uint64_t seed, const bide_address *client)
 {
     uint64_t word = 0, hash;
     if (client->length == 0)
@@ -37,7 +36,7 @@ static uint64_t hash_of_client(const struct clients *clients, const bide_address
         memcpy(&word, client->any.v6.sin6_addr.s6_addr, sizeof word);
     else
         return 0;
-    hash = mix(mix(clients->seed, client->any.generic.sa_family), word);
+    hash = clients_mix(clients_mix(seed, client->any.generic.sa_family), word);
     return hash != 0 ? hash : 1;
 }
 
@@ -58,7 +57,7 @@ static struct client_bucket *bucket_of(struct clients *clients, uint64_t hash)
 uint64_t clients_take(struct clients *clients, const bide_address *client, uint64_t rate,
                       uint64_t burst, uint64_t now)
 {
-    uint64_t hash = hash_of_client(clients, client);
+    uint64_t hash = clients_hash(clients->seed, client);
     if (hash == 0)
         return 0;
     struct client_bucket *bucket = bucket_of(clients, hash);

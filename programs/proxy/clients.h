@@ -27,6 +27,12 @@ struct clients {
     struct client_bucket rows[CLIENT_ROWS][CLIENTS_OF_ROW];
 };
 
+/* A hash of the client: of an IPv6 address, the first 64 bits. 0: it has no IP address. */
+uint64_t clients_hash(uint64_t seed, const bide_address *client);
+
+/* A hash with another word. */
+uint64_t clients_mix(uint64_t hash, uint64_t word);
+
 /* NULL: there is no memory. It is freed by free(). */
 struct clients *clients_create(void);
 

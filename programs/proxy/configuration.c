@@ -55,6 +55,8 @@ static bool resolve_routes(struct reading *reading, struct listen *listen)
         if (listen->mode == MODE_TCP &&
             (route->host != NULL || route->prefix[0] != '\0' || route->next != NULL))
             return reading_fail(reading, route->line, "mode tcp takes one 'to' and no 'route'");
+        if (listen->mode == MODE_TCP && route->backend->sticky == STICKY_COOKIE)
+            return reading_fail(reading, route->line, "mode tcp has no 'sticky cookie'");
         if (listen->mode == MODE_HTTP &&
             !rules_verify_forwarded(reading, route->backend->request_rules, listen->forwarded))
             return false;
@@ -186,6 +188,7 @@ static void free_backend(struct backend *backend)
     free(backend->authorities);
     free(backend->tls_name);
     free(backend->set_host);
+    free(backend->cookie);
     rules_free(backend->request_rules);
     rules_free(backend->response_rules);
     free(backend);

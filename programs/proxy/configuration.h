@@ -71,6 +71,7 @@ struct upstream {
 };
 
 enum balance { ROUND_ROBIN, MIN_CONNECTIONS };
+enum sticky { STICKY_NOT, STICKY_ADDRESS, STICKY_COOKIE };
 enum check_kind { CHECK_NOTHING, CHECK_TCP, CHECK_HTTP };
 
 struct check {
@@ -89,6 +90,8 @@ struct backend {
     char *name;
     unsigned line;
     enum balance balance;
+    enum sticky sticky; /* see sticky.h */
+    char *cookie;       /* its name, for STICKY_COOKIE */
     struct upstream *servers, **last;
     unsigned server_count;
     struct check check;

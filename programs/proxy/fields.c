@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "fields.h"
 #include "rules.h"
+#include "sticky.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -276,6 +277,11 @@ int fields_add_to_response(struct forward *self)
              is_named_by_connection(response->fields, response->field_count, field->name)))
             continue;
         status = bide_http_add_slices(&self->exchange, field->name, field->value);
+    }
+    if (status == 0 && self->backend->sticky == STICKY_COOKIE && self->named != self->server) {
+        char cookie[STICKY_FIELD];
+        sticky_print_cookie(self->server, self->session->secure != NULL, cookie);
+        status = bide_http_add(&self->exchange, "Set-Cookie", cookie);
     }
     if (status == 0)
         status = add_to_response(&self->exchange, self->session->listen->response_rules,

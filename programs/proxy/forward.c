@@ -28,6 +28,7 @@
 #include "proxy_header.h"
 #include "redirect.h"
 #include "routes.h"
+#include "sticky.h"
 #include "upgrade.h"
 
 #include <bide/coroutine.h>
@@ -57,7 +58,7 @@ static void forward_init(struct forward *self)
     struct http *http = bide_container_of(self->exchange.connection, struct http, connection);
     self->session = http->session;
     self->backend = NULL;
-    self->server = self->last = NULL;
+    self->server = self->last = self->named = NULL;
     self->scratch = NULL;
     self->connection = NULL;
     memset(&self->tried, 0, sizeof self->tried);
@@ -116,10 +117,26 @@ static uint64_t wait_of_client(const struct forward *self)
 
 /* ---- A connection ---- */
 
+/* The client's own server, also if the request has to wait for it. NULL: any other. */
+static struct upstream *choose_sticky(struct forward *self)
+{
+    struct backend *backend = self->backend;
+    if (backend->sticky == STICKY_NOT)
+        return NULL;
+    if (backend->sticky == STICKY_ADDRESS)
+        return sticky_by_address(backend, &self->tried, &self->session->client, self->tried_at,
+                                 true);
+    if (self->last == NULL)
+        self->named = sticky_named(backend, &self->exchange.request);
+    return balance_try(self->named, &self->tried, self->tried_at);
+}
+
 static bool choose_server(struct forward *self)
 {
     self->tried_at = forward_now(self);
-    self->server = balance_choose(self->backend, &self->tried, self->tried_at);
+    self->server = choose_sticky(self);
+    if (self->server == NULL)
+        self->server = balance_choose(self->backend, &self->tried, self->tried_at);
     if (self->server == NULL) /* none below its limit: wait for one that is full */
         self->server = balance_choose_full(self->backend, &self->tried, self->tried_at);
     if (self->server == NULL)

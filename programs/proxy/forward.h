@@ -36,7 +36,8 @@ struct forward {
     struct backend *backend;
     const struct route *redirect; /* the route, if it redirects; or NULL */
     struct upstream *server;
-    struct upstream *last; /* the last one tried; NULL: none */
+    struct upstream *last;  /* the last one tried; NULL: none */
+    struct upstream *named; /* by a cookie of the request (sticky.h); or NULL */
     struct scratch *scratch;
     bide_pooled_connection *connection;
     struct tried tried;

@@ -59,7 +59,8 @@ static bool needs_addresses(const struct session *self)
 {
     const struct listen *listen = self->listen;
     return listen->mode != MODE_TCP || listen->accepts_proxy || listen->client_rate != 0 ||
-           listen->routes->backend->send_proxy != 0 || log_is_on(&self->program->log);
+           listen->routes->backend->send_proxy != 0 ||
+           listen->routes->backend->sticky == STICKY_ADDRESS || log_is_on(&self->program->log);
 }
 
 static void read_addresses(struct session *self)

@@ -13,6 +13,7 @@
  */
 #define _GNU_SOURCE
 #include "tcp.h"
+#include "sticky.h"
 
 #include <bide/coroutine.h>
 #include <bide/sleep.h>
@@ -31,7 +32,12 @@ static uint64_t tcp_now(const struct tcp *self)
 static bool tcp_choose_server(struct tcp *self)
 {
     self->tried_at = tcp_now(self);
-    self->server = balance_choose(self->backend, &self->tried, self->tried_at);
+    self->server = self->backend->sticky == STICKY_ADDRESS
+                       ? sticky_by_address(self->backend, &self->tried, &self->session->client,
+                                           self->tried_at, false)
+                       : NULL;
+    if (self->server == NULL)
+        self->server = balance_choose(self->backend, &self->tried, self->tried_at);
     if (self->server == NULL) {
         self->status = self->retries != 0 ? self->status : -EHOSTDOWN;
         return false;

@@ -60,6 +60,12 @@ def errors_are_reported_with_their_line():
         (good + "request-header set X-Forwarded-Host x\nlisten 127.0.0.2:0\nmode http\nforwarded off\nto web\n"
          "listen 127.0.0.3:0\nmode http\nroute /x web\n", 5, "the proxy writes 'X-Forwarded-Host' itself"),
         (good + "server unix:/tmp/x\ntls authorities /nowhere\n", 3, "tls needs 'name' for the server 'unix:/tmp/x'"),
+        (good + "sticky\n", 5, "usage: sticky address, or cookie NAME"),
+        (good + "sticky name\n", 5, "'name' is neither address nor cookie"),
+        (good + "sticky cookie\n", 5, "usage: sticky address, or sticky cookie NAME"),
+        (good + "sticky address x\n", 5, "usage: sticky address, or sticky cookie NAME"),
+        (good + "sticky cookie a=b\n", 5, "'a=b' is not the name of a cookie"),
+        (good + "sticky cookie S\n", 2, "mode tcp has no 'sticky cookie'"),
         (good + "request-header set X\n", 5, "usage: request-header set NAME VALUE"),
         (good + "request-header remove X y\n", 5, "usage: request-header remove NAME"),
         (good + "response-header put X y\n", 5, "'put' is none of set, add, remove"),

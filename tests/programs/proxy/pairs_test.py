@@ -30,7 +30,7 @@ LISTEN = {"mode": ["", "mode tcp", "mode http"], "route": ["to web", "route / we
           "response-header": ["", "response-header add X-B \"c d\""],
           "forwarded": ["", "forwarded standard", "forwarded off"], "max-body": ["", "max-body 1000"],
           "certificate": ["", "certificate {chain} {key}"]}
-BACKEND = {"balance": ["", "balance least-connections"], "server": ["server {plain}", "server {plain} weight 3 max 9"],
+BACKEND = {"balance": ["", "balance least-connections"], "sticky": ["", "sticky address", "sticky cookie S"], "server": ["server {plain}", "server {plain} weight 3 max 9"],
            "connect-timeout": ["", "connect-timeout 30s"], "response-timeout": ["", "response-timeout 35s"],
            "retries": ["", "retries 0"], "send-proxy": ["", "send-proxy v1", "send-proxy v2"], "fail": ["", "fail 0", "fail 5 1s"],
            "keep": ["", "keep 0", "keep 5 10s"], "check": ["", "check tcp every 10s", "check http /health every 10s host a"],
@@ -42,8 +42,8 @@ VALUES = {name: values for section in SECTIONS for name, values in section.items
 
 
 def is_valid(row):
-    """A TCP listener takes only `to`."""
-    return row["mode"] == "mode http" or not (row["route"].startswith("route") or row["redirect"])
+    """A TCP listener takes only `to`, and has no cookies."""
+    return row["mode"] == "mode http" or not (row["route"].startswith("route") or row["redirect"] or "cookie" in row["sticky"])
 
 
 def rows_of(draw):
@@ -51,7 +51,7 @@ def rows_of(draw):
     names = list(VALUES)
     missing = {((one, first), (other, second)) for one, other in itertools.combinations(names, 2)
                for first in VALUES[one] for second in VALUES[other]
-               if is_valid({"mode": "mode http", "route": "", "redirect": "", one: first, other: second})}
+               if is_valid({"mode": "mode http", "route": "", "redirect": "", "sticky": "", one: first, other: second})}
     while missing:
         best, covered = None, set()
         for _ in range(20):
@@ -60,7 +60,7 @@ def rows_of(draw):
             row[one], row[other] = first, second
             if not is_valid(row):
                 if "mode" in (one, other) and row["mode"] != "mode http":
-                    row["route"], row["redirect"] = "to web", ""
+                    row["route"], row["redirect"], row["sticky"] = "to web", "", ""
                 else:
                     row["mode"] = "mode http"
             pairs = set(itertools.combinations([(name, row[name]) for name in names], 2)) & missing
@@ -166,7 +166,7 @@ def every_directive_has_its_values():
         text = file.read().replace("\\-", "-")
     text = text[text.index(".SH CONFIGURATION"):text.index(".SH SIGNALS")]
     described = {line.split()[1].strip('"') for line in text.splitlines() if line.startswith((".BI ", ".BR ")) and
-                 line.split()[1].strip('"') not in ("rise", "fall", "max", "host")}
+                 line.split()[1].strip('"') not in ("rise", "fall", "max", "host", "name")}
     # (those that need an external file or a reader: http and tls tests have them)
     equal(sorted(described - set(VALUES) - {"to", "ocsp", "key-log"}), [])
 

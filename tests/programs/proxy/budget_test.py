@@ -123,8 +123,8 @@ def checks_and_reloads_go_on_meanwhile():
                 equal(client.recv(1), b"z")
 
 
-def proxy_at(port):
-    return socket.create_connection(("127.0.0.2", port), timeout=PATIENCE)
+def proxy_at(port, host="127.0.0.2"):
+    return socket.create_connection((host, port), timeout=PATIENCE)
 
 
 def a_listener_that_is_gone_keeps_its_connections():
@@ -205,7 +205,7 @@ def a_reload_that_the_connections_leave_no_room_for_changes_nothing():
     """More listeners, for which there is room without the clients; once these have gone, they are opened."""
     with Server(echo) as server, Proxy(configuration(server.name), prefix=limited(110)) as proxy:
         clients, _ = fill(proxy)
-        more = "".join(f"listen 127.0.0.2:0{number}\nto web\n" for number in range(4))
+        more = "".join(f"listen 127.0.0.{2 + number}:0\nto web\n" for number in range(4))
         proxy.configure(configuration(server.name) + more)
         proxy.signal(signal.SIGHUP)
         proxy.err.expect("the limit of descriptors leaves .*, and a reload beside the open connections needs ")
@@ -213,9 +213,10 @@ def a_reload_that_the_connections_leave_no_room_for_changes_nothing():
         are_all_served(clients)
         proxy.idle(accepted=CLIENTS)
         proxy.signal(signal.SIGHUP)
-        for _ in range(4):
-            port = int(proxy.out.expect(r"^listening .* 127.0.0.2:\d+, port (\d+)$").group(1))
-            with proxy_at(port) as client:
+        for number in range(4):
+            host = f"127.0.0.{2 + number}"
+            port = int(proxy.out.expect(rf"^listening .* {host}:\d+, port (\d+)$").group(1))
+            with proxy_at(port, host) as client:
                 client.sendall(b"z")
                 equal(client.recv(1), b"z")
 

@@ -17,6 +17,9 @@
  *  5. A request whose client has closed its connection, or ended its output, is not sent: it is
  *     cancelled while it waits for a connection to a server. Once it is sent, a client that has ended
  *     its output gets its response.
+ *  6. A request that has waited in vain for a connection of a full server gets a 504. That is no failure
+ *     of the server, and no other one is tried: only a full server is waited for, the client's own, or
+ *     one of servers that are all full.
  *
  * All of it runs on the program's loop.
  */
@@ -317,12 +320,20 @@ static bool has_response_bytes(const struct forward *self)
     return bide_reader_buffered(&self->scratch->client.reader) != 0;
 }
 
+/* True if the time has ended while all connections of the server were taken: it was not asked for one. 6 */
+static bool has_waited_in_vain(const struct forward *self)
+{
+    return self->status == -ETIMEDOUT && self->connection == NULL &&
+           self->scratch->taking.slot == NULL;
+}
+
 /* After a failure: decides whether to retry, and prepares that. 1, 2 */
 static bool forward_may_retry(struct forward *self, const bide_context *context)
 {
     struct program *program = self->session->program;
     bide_assert(self->server != NULL && self->retries <= self->backend->retries);
-    if (bide_stop_requested(context->stop) || balance_is_local_error(self->status))
+    if (bide_stop_requested(context->stop) || balance_is_local_error(self->status) ||
+        has_waited_in_vain(self))
         return false;
     bool is_stale = self->connection != NULL && !self->is_fresh && self->status != -ETIMEDOUT &&
                     self->stale < MAX_STALE;

@@ -9,7 +9,7 @@ import threading
 
 from harness import PATIENCE, Proxy, Server, check, equal, greeter, read_all, run, tests_of
 from harness import tcp_configuration
-from http_messages import configuration, get, named, respond, status_of, web
+from http_messages import Message, ask, configuration, get, named, respond, status_of, web
 
 COUNT = 3
 COOKIE = "sticky cookie S"
@@ -89,33 +89,60 @@ def a_cookie_of_a_server_that_is_gone_is_replaced():
             equal(ask_with(proxy, cookie.split(";")[0]), (body, None))
 
 
-def requests_wait_for_their_own_server():
-    """The others are free: it has one connection at a time, and a request in progress."""
-    arrived, go_on = threading.Semaphore(0), threading.Semaphore(0)
+class Slow:
+    """Servers of one connection each, where requests for /slow wait until they may go on."""
 
-    def serve(name):
+    def __init__(self):
+        self.arrived, self.go_on = threading.Semaphore(0), threading.Semaphore(0)
+
+    def __call__(self, name):
         def answer(message, connection):
             if message.line.startswith("GET /slow"):
-                arrived.release()
-                check(go_on.acquire(timeout=PATIENCE))
+                self.arrived.release()
+                check(self.go_on.acquire(timeout=PATIENCE))
             respond(connection, body=name.encode())
         return web(answer)
 
-    with Servers(serve) as servers:
-        with Proxy(configuration(*(f"{name} max 1" for name in names_of(servers)), backend=COOKIE)) as proxy:
-            cookie = first_cookies(proxy)[b"server 1"]
-            with proxy.client() as one, proxy.client() as other:
-                one.sendall(f"GET /slow HTTP/1.1\r\nHost: a\r\nCookie: {cookie}\r\n\r\n".encode())
-                check(arrived.acquire(timeout=PATIENCE))
-                other.sendall(f"GET /slow HTTP/1.1\r\nHost: a\r\nCookie: {cookie}\r\n\r\n".encode())
-                go_on.release()
-                go_on.release()
-                for client in (one, other):
-                    data = b""
-                    while not data.endswith(b"server 1"):
-                        piece = client.recv(4096)
-                        check(piece, data)
-                        data += piece
+    def ask(self, client, cookie):
+        ask(client, "/slow", "GET", f"Cookie: {cookie}")
+        check(self.arrived.acquire(timeout=PATIENCE))
+
+
+def full_configuration(servers, backend):
+    return configuration(*(f"{name} max 1" for name in names_of(servers)), backend=f"{COOKIE}\n{backend}")
+
+
+def requests_wait_for_their_own_server():
+    """The others are free: it has one connection at a time, and a request in progress."""
+    slow = Slow()
+    with Servers(slow) as servers, Proxy(full_configuration(servers, "connect-timeout 60s")) as proxy:
+        cookie = first_cookies(proxy)[b"server 1"]
+        with proxy.client() as one, proxy.client() as other:
+            slow.ask(one, cookie)
+            ask(other, "/", "GET", f"Cookie: {cookie}")
+            while not proxy.statistics()[f"web/{servers[1].name}"].startswith("up,live:2"):
+                pass
+            slow.go_on.release()
+            for client in (one, other):
+                message = Message(client)
+                equal((message.body, message.get("Set-Cookie")), (b"server 1", None))
+
+
+def a_server_that_is_full_for_too_long_has_not_failed():
+    """The request gets a 504, and no other server: its session is kept, and its server used again."""
+    slow = Slow()
+    with Servers(slow) as servers, Proxy(full_configuration(servers, "connect-timeout 1s\nfail 1 1h")) as proxy:
+        cookie = first_cookies(proxy)[b"server 1"]
+        with proxy.client() as one, proxy.client() as other:
+            slow.ask(one, cookie)
+            message = get(other, "/", "GET", f"Cookie: {cookie}")
+            equal((status_of(message), message.get("Set-Cookie")), (504, None))
+            statistics = proxy.statistics()
+            check("failed:0" in statistics[f"web/{servers[1].name}"].split(","), statistics)
+            equal(statistics["retries"], "0")
+            slow.go_on.release()
+            equal(Message(one).body, b"server 1")
+        equal(ask_with(proxy, cookie), (b"server 1", None))
 
 
 def address_of(number):

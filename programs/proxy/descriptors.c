@@ -124,7 +124,7 @@ void descriptors_divide(struct descriptors *descriptors, struct share *shares)
     size_t budget = without(descriptors->limit, descriptors->reserve);
     size_t wanted = wanted_descriptors(shares), unused = without(budget, live_descriptors(shares));
     size_t quarter = budget / 4, used = descriptors->used_spare;
-    descriptors->is_uneven = used > quarter;
+    descriptors->is_uneven = false;
     for (struct share *at = shares; at != NULL; at = at->next) {
         at->max = at->wanted;
         at->is_fixed = at->is_ending;
@@ -134,6 +134,7 @@ void descriptors_divide(struct descriptors *descriptors, struct share *shares)
         descriptors->spare = budget - wanted;
         return;
     }
+    descriptors->is_uneven |= used > quarter;
     descriptors->spare = quarter < unused ? quarter : unused;
     size_t left = without(budget, used > descriptors->spare ? used : descriptors->spare);
     for (const struct share *at = shares; at != NULL; at = at->next)

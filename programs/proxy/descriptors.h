@@ -20,7 +20,8 @@
  *  4. Spare descriptors are counted before they are opened, and until they are closed or a client has the connection.
  *  5. More of them may be in use than a reload leaves. They are subtracted like connections of before (2).
  *  6. A reload needs listeners and checks of both configurations at once. It is refused if the connections do not leave
- *     as much (descriptors_reload_reserve).
+ *     as much (descriptors_reload_reserve). Connections that come later, while its listeners are opened, are not looked
+ *     at again: if they leave too few descriptors to listen, the reload fails then.
  *
  * All of it belongs to the program's loop.
  */

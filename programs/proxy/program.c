@@ -183,7 +183,7 @@ static bool is_new_listener(const struct program *program, const struct listener
     return listener->configuration == program->next;
 }
 
-/* Closes the listeners opened for the failed reload. */
+/* Closes the listeners opened for the failed reload, and gives their shares back. */
 static void abort_reload(struct program *program)
 {
     struct listener *next;
@@ -195,6 +195,8 @@ static void abort_reload(struct program *program)
     }
     configuration_release(program->next);
     program->next = NULL;
+    if (program->configuration != NULL) /* (it may have been divided meanwhile) */
+        budget_divide(program);
 }
 
 /* Starts the new listeners in the order of the file; the list has another order. */

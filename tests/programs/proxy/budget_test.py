@@ -221,6 +221,39 @@ def a_reload_that_the_connections_leave_no_room_for_changes_nothing():
                 equal(client.recv(1), b"z")
 
 
+def wait_for_listener(proxy, port):
+    patience = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return proxy.client(port).close()
+        except ConnectionRefusedError:
+            check(time.monotonic() < patience, "no listener at", port)
+
+
+def a_reload_that_fails_takes_no_share():
+    """Connections end while its second listener waits for an address: what the first one has of theirs is given back."""
+    port = free_port()
+    with Server(echo) as server, Server() as other, Proxy(configuration(server.name), prefix=limited(128)) as proxy:
+        clients, limit = fill(proxy)
+        moved = configuration(server.name).replace("listen 127.0.0.1:0", "listen 127.0.0.2:0")
+        proxy.configure(moved)
+        proxy.signal(signal.SIGHUP)
+        second = int(proxy.out.expect(r"^listening .* 127.0.0.2:\d+, port (\d+)$").group(1))
+        proxy.out.expect("the configuration was reloaded")
+        proxy.configure(moved + f"listen 127.0.0.1:{port}\nto web\nlisten {other.name}\nto web\n")
+        proxy.signal(signal.SIGHUP)
+        wait_for_listener(proxy, port)
+        for client in clients:
+            client.close()
+        proxy.err.expect(f"{other.name}: Address already in use")
+        clients = [proxy_at(second) for _ in range(CLIENTS)]
+        patience = time.monotonic() + PATIENCE
+        while (live := int(proxy.statistics()["live"])) < limit:
+            check(time.monotonic() < patience, live, "of", limit, "clients are served")
+        for client in clients:
+            client.close()
+
+
 def a_limit_that_is_written_and_not_kept_is_reported():
     with Server(echo) as server:
         with Proxy(configuration(server.name, listen="max-connections 500"), prefix=limited(64)) as proxy:

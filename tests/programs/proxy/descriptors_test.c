@@ -125,6 +125,21 @@ static void spare_ones_given_back_are_divided_if_it_is_uneven(void **state)
     assert_int_equal(divided, 2);
 }
 
+static void nothing_is_uneven_if_each_listener_has_its_own(void **state)
+{
+    (void)state;
+    struct descriptors budget = budget_of(1000, 400);
+    struct share shares[] = {{.wanted = 100, .cost = 2}};
+    budget.divide = divide_once_more;
+    descriptors_divide(&budget, link_shares(shares, 1));
+    assert_int_equal(shares[0].max, 100);
+    assert_int_equal(budget.spare, 800);
+    assert_false(budget.is_uneven);
+    divided = 0;
+    descriptors_give(&budget, 1);
+    assert_int_equal(divided, 0);
+}
+
 static void a_reload_needs_the_reserve_of_both(void **state)
 {
     (void)state;
@@ -203,6 +218,7 @@ int main(void)
         cmocka_unit_test(connections_of_before_are_subtracted_until_they_end),
         cmocka_unit_test(spare_ones_are_taken_and_given_back),
         cmocka_unit_test(spare_ones_given_back_are_divided_if_it_is_uneven),
+        cmocka_unit_test(nothing_is_uneven_if_each_listener_has_its_own),
         cmocka_unit_test(a_reload_needs_the_reserve_of_both),
         cmocka_unit_test(the_budget_is_kept),
         cmocka_unit_test(the_limit_is_raised_and_what_is_open_subtracted),

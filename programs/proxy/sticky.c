@@ -57,7 +57,7 @@ bool sticky_is_name(const char *text)
     return size != 0 && size <= MAX_STICKY_NAME && text[strspn(text, valid)] == '\0';
 }
 
-/* The servers' addresses are not shown to clients. */
+/* A hash without a secret, which is the same everywhere: whoever guesses a server's name can confirm it. */
 static void print_sticky_value(const struct upstream *server, char text[STICKY_VALUE])
 {
     (void)snprintf(text, STICKY_VALUE, "%016" PRIx64, hash_of_name(server, 0));

@@ -7,6 +7,8 @@
 #include "../../programs/proxy/configuration.h"
 #include "uri.h"
 
+#include <bide/http_client.h>
+
 const unsigned fuzz_executions = 8000;
 const char *const fuzz_words[] = {
     "listen 127.0.0.1:80\n", "listen [::1]:80\n", "backend b\n", "to b\n", "server 10.0.0.1:80", " weight 3", " max 5", "mode http\n",
@@ -14,7 +16,8 @@ const char *const fuzz_words[] = {
     "forwarded standard\n", "max-body 100\n", "balance least-connections\n", "retries 2\n", "send-proxy v2\n", "fail 2 5s\n",
     "keep 3 1m\n", "check http /h every 5s rise 3\n", "check tcp fall 2 host a\n", "set-host a\n", "log off\n", "splice off\n",
     "max-connections 4\n", "shutdown-timeout 2h\n", "certificate a b\n", "tls verify off name x\n", "\"", "#", "\n", " ",
-    "connect-timeout 1ms\n", "response-timeout 3\n", "header-timeout 10s\n", "status 127.0.0.1:80\n", "status [::1]:9\n", "client-rate 7 9\n", NULL};
+    "connect-timeout 1ms\n", "response-timeout 3\n", "header-timeout 10s\n", "status 127.0.0.1:80\n", "status [::1]:9\n", "client-rate 7 9\n",
+    "sticky address\n", "sticky cookie S\n", NULL};
 
 enum { WORDS = 34, LINES = 600, GLOBAL_LINES = 1, LISTEN_LINES = 2, BACKEND_LINES = 4 };
 
@@ -153,6 +156,20 @@ static bool is_check(const struct line *line)
            are_pairs(line, 3, is_check_pair);
 }
 
+/* "sticky address", or "sticky cookie NAME" with a token of at most 64 characters. */
+static bool is_sticky(const struct line *line)
+{
+    if (strcmp(line->words[1], "address") == 0)
+        return line->count == 2;
+    if (strcmp(line->words[1], "cookie") != 0 || line->count != 3)
+        return false;
+    const char *at = line->words[2];
+    while (uri_is_digit(*at) || (*at >= 'a' && *at <= 'z') || (*at >= 'A' && *at <= 'Z') ||
+           (*at != '\0' && strchr("!#$%&'*+-.^_`|~", *at) != NULL))
+        at++;
+    return *at == '\0' && at != line->words[2] && at - line->words[2] <= 64;
+}
+
 static bool are_networks(const struct line *line)
 {
     for (int i = 1; i < line->count; i++)
@@ -198,6 +215,7 @@ static const struct directive {
     {"fail", BACKEND_LINES, "n(t", 0, 1000000, {NULL}},
     {"keep", BACKEND_LINES, "n(t", 0, 65536, {NULL}},
     {"check", BACKEND_LINES, "w*", 0, 0, {NULL}},
+    {"sticky", BACKEND_LINES, "w*", 0, 0, {NULL}},
     {"set-host", BACKEND_LINES, "w", 0, 0, {NULL}},
 };
 
@@ -244,6 +262,8 @@ static bool is_directive(const struct line *line)
             return word == line->count;
         if (strcmp(directive->name, "server") == 0)
             return line->count <= 6 && are_pairs(line, 2, is_server_pair);
+        if (strcmp(directive->name, "sticky") == 0)
+            return is_sticky(line);
         return strcmp(directive->name, "check") == 0 ? is_check(line) : are_networks(line);
     }
     return false; /* (certificates and TLS are not there) */
@@ -271,24 +291,77 @@ static bool has_backend(const char *name)
     return false;
 }
 
+/* The last line about it counts. */
+static bool has_cookie(const char *backend)
+{
+    bool is_inside = false, has = false;
+    for (int i = 0; i < line_count; i++) {
+        if (is_named(&lines[i], "listen") || is_named(&lines[i], "backend"))
+            is_inside = is_named(&lines[i], "backend") && strcmp(lines[i].words[1], backend) == 0;
+        if (is_inside && is_named(&lines[i], "sticky"))
+            has = strcmp(lines[i].words[1], "cookie") == 0;
+    }
+    return has;
+}
+
 static bool is_good_listen(int section)
 {
-    bool is_http = false, has_rules = false;
+    bool is_http = false, has_rules = false, has_cookies = false;
     int routes = count_in_section(section, "to") + count_in_section(section, "route");
     for (int i = 0; i < line_count; i++) {
         if (lines[i].number != section)
             continue;
         if (is_named(&lines[i], "mode"))
             is_http = strcmp(lines[i].words[1], "http") == 0;
-        if (is_named(&lines[i], "to") && !has_backend(lines[i].words[1]))
-            return false;
+        if (is_named(&lines[i], "to")) {
+            has_cookies |= has_cookie(lines[i].words[1]);
+            if (!has_backend(lines[i].words[1]))
+                return false;
+        }
         if (is_named(&lines[i], "route")) {
             has_rules |= lines[i].words[1][0] != '\0';
+            has_cookies |= has_cookie(lines[i].words[2]);
             if (!has_backend(lines[i].words[2]))
                 return false;
         }
     }
-    return routes != 0 && (is_http || (routes == 1 && !has_rules));
+    return routes != 0 && (is_http || (routes == 1 && !has_rules && !has_cookies));
+}
+
+/* (the library's client knows what a request may have) */
+static bool can_be_requested(const char *path, const char *host)
+{
+    _Alignas(16) char memory[BIDE_HTTP_CLIENT_MEMORY];
+    const bide_http_client_options options = {.keeps_delay = true};
+    bide_http_client client;
+    return bide_http_client_init(&client, (bide_stream){0}, memory, sizeof memory, &options) == 0 &&
+           bide_http_client_start_request(&client, "GET", path, host) == 0;
+}
+
+/* Each server has a good request for the last check, if that is of HTTP. */
+static bool is_good_check(int section)
+{
+    const struct line *check = NULL;
+    const char *host = NULL;
+    for (int i = 0; i < line_count; i++)
+        if (lines[i].number == section && is_named(&lines[i], "check"))
+            check = &lines[i];
+    if (check == NULL || strcmp(check->words[1], "http") != 0)
+        return true;
+    for (int i = 3; i < check->count; i += 2)
+        if (strcmp(check->words[i], "host") == 0)
+            host = check->words[i + 1];
+    for (int i = 0; i < line_count; i++) {
+        if (lines[i].number != section || !is_named(&lines[i], "server"))
+            continue;
+        bide_address address;
+        const char *name = lines[i].words[1];
+        if (bide_address_parse(&address, name) == 0 && address.any.generic.sa_family == AF_UNIX)
+            name = "localhost";
+        if (!can_be_requested(check->words[2], host != NULL ? host : name))
+            return false;
+    }
+    return true;
 }
 
 /* Of the lines before `i`, another has the address of the status page, or is about it, too. */
@@ -333,7 +406,7 @@ static bool second_read(void)
             return false;
         if (is_named(&lines[i], "backend")) {
             int servers = count_in_section(++at, "server");
-            if (servers == 0 || servers > MAX_SERVERS)
+            if (servers == 0 || servers > MAX_SERVERS || !is_good_check(at))
                 return false;
         }
     }

@@ -10,6 +10,7 @@ import threading
 from harness import PATIENCE, Proxy, Server, check, equal, greeter, read_all, run, tests_of
 from harness import tcp_configuration
 from http_messages import Message, ask, configuration, get, named, respond, status_of, web
+from tls_test import Authority, without_tls
 
 COUNT = 3
 COOKIE = "sticky cookie S"
@@ -175,6 +176,35 @@ def an_address_keeps_its_server():
                     found = server_of_address(proxy, mode, address)
                     check(found == body or body == b"server 0", address, body, found)
                     check(found != b"server 0")
+
+
+def clients_return_to_a_server_that_is_up_again():
+    """A check takes it away, and others serve its clients meanwhile."""
+    check_often = "check tcp every 20ms timeout 10s rise 1 fall 1"
+    with Servers(named) as servers:
+        names, port = names_of(servers), servers[0].port
+        addresses = [address_of(n) for n in range(30)]
+        with Proxy(configuration(*names, listen="accept-proxy", backend=f"sticky address\nkeep 0\n{check_often}")) as proxy:
+            before = [server_of_address(proxy, "http", address) for address in addresses]
+            servers[0].close()
+            proxy.out.expect(f"server web/{names[0]} is down")
+            for address, body in zip(addresses, before):
+                found = server_of_address(proxy, "http", address)
+                check(found != b"server 0" and (found == body or body == b"server 0"), address, body, found)
+            with Server(named("server 0"), port=port):
+                proxy.out.expect(f"server web/{names[0]} is up")
+                equal([server_of_address(proxy, "http", address) for address in addresses], before)
+
+
+def the_cookie_is_secure_with_tls():
+    if why := without_tls():
+        return why
+    with Authority() as authority, Server(named("one")) as server:
+        chain, key = authority.issue("one", "DNS:one.test")
+        with Proxy(configuration(server.name, listen=f"certificate {chain} {key}", backend=COOKIE)) as proxy:
+            with authority.client(proxy, "one.test") as client:
+                equal(get(client).get("Set-Cookie").split("; ")[1:], ["Path=/", "HttpOnly", "SameSite=Lax", "Secure"])
+    return None
 
 
 def of_ipv6_the_first_half_counts():

@@ -96,7 +96,7 @@ typedef struct bide_connection_acquire_operation {
     bide_connection_pool *pool;
     bide_pooled_connection *connection; /* the result; NULL: none */
 
-    bide_pooled_connection *slot; /* the one that is opened for it; NULL: it waited, or one was idle */
+    bide_pooled_connection *slot; /* opened for it; NULL: it waited, or one was idle */
     bide_semaphore_waiter wait;
     bide_io_operation connect;
     bool has_permit;

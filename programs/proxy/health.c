@@ -16,6 +16,7 @@
 #define _GNU_SOURCE
 #include "health.h"
 #include "balance.h"
+#include "due.h"
 #include "forward.h"
 #include "proxy_header.h"
 #include "secure.h"
@@ -30,9 +31,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LOOKUP_INTERVAL UINT64_C(30000000000)
-#define FIRST_INTERVAL  UINT64_C(5000000000) /* while the server has no address */
-#define LOOKUP_TIMEOUT  UINT64_C(5000000000)
+#define LOOKUP_TIMEOUT UINT64_C(5000000000)
 
 struct checker {
     bide_task task;
@@ -42,7 +41,7 @@ struct checker {
     bide_branch branch;
     bide_with_stop_operation stopping;
     int status;
-    uint64_t lookup_at, check_at; /* when these are due */
+    struct due due;
     uint64_t started_at;
     bide_descriptor socket;
     struct secure *secure; /* NULL: no TLS, or not yet */
@@ -63,9 +62,9 @@ static uint64_t checker_now(const struct checker *self)
     return bide_now(bide_loop_context(self->program->loop));
 }
 
-static bool is_lookup_due(const struct checker *self)
+static bool has_address(const struct checker *self)
 {
-    return self->server->host != NULL && self->lookup_at <= checker_now(self);
+    return self->server->address_count != 0;
 }
 
 static bide_awaiter *resolve(struct checker *self)
@@ -89,8 +88,7 @@ static void store_addresses(struct checker *self)
         log_line(&self->program->log, "server %s/%s cannot be resolved: %s", server->backend->name,
                  server->name, strerror(-self->status));
     }
-    self->lookup_at =
-        checker_now(self) + (server->address_count != 0 ? LOOKUP_INTERVAL : FIRST_INTERVAL);
+    due_looked_up(&self->due, has_address(self), checker_now(self));
 }
 
 /* ---- Checks ---- */
@@ -185,21 +183,9 @@ static void judge_response(struct checker *self)
 
 /* ---- One server ---- */
 
-static bool is_checked(const struct checker *self)
-{
-    return self->server->backend->check.kind != CHECK_NOTHING && self->server->address_count != 0;
-}
-
-static bool is_check_due(const struct checker *self)
-{
-    return is_checked(self) && self->check_at <= checker_now(self);
-}
-
 static bide_awaiter *pause_checking(struct checker *self)
 {
-    uint64_t lookup_at = self->server->host != NULL ? self->lookup_at : BIDE_FOREVER;
-    bool checks_next = is_checked(self) && self->check_at < lookup_at;
-    return bide_sleep_until(&self->sleep, checks_next ? self->check_at : lookup_at); /* 3 */
+    return bide_sleep_until(&self->sleep, due_next(&self->due, has_address(self))); /* 3 */
 }
 
 static void close_check(struct checker *self)
@@ -224,7 +210,7 @@ static void report_check(struct checker *self, const bide_context *context)
         snprintf(text, sizeof text, "%s", strerror(-self->status));
     if (!bide_stop_requested(context->stop) && !balance_is_local_error(self->status))
         balance_checked(self->server, self->status >= 0, text, &self->program->log);
-    self->check_at = checker_now(self) + self->server->backend->check.every;
+    due_checked(&self->due, self->server->backend->check.every, checker_now(self));
     close_check(self);
 }
 
@@ -232,11 +218,11 @@ bide_coroutine(checker_body)
 {
     bide_begin(checker_body, struct checker * self);
     while (!bide_stop_requested(bide_this_context()->stop)) {
-        if (is_lookup_due(self)) {
+        if (due_is_lookup(&self->due, checker_now(self))) {
             bide_await_status(self->status, resolve(self));
             store_addresses(self);
         }
-        if (is_check_due(self)) {
+        if (due_is_check(&self->due, has_address(self), checker_now(self))) {
             bide_await_status(self->status, connect_for_check(self)); /* 1 */
             if (self->status >= 0 && self->server->backend->send_proxy != 0)
                 bide_await_status(self->status, send_check_header(self));
@@ -274,7 +260,8 @@ static void start_checker(struct program *program, struct configuration *configu
     checker->program = program;
     checker->configuration = configuration;
     checker->server = server;
-    checker->lookup_at = checker->check_at = 0;
+    checker->due.lookup_at = server->host != NULL ? 0 : BIDE_FOREVER;
+    checker->due.check_at = server->backend->check.kind != CHECK_NOTHING ? 0 : BIDE_FOREVER;
     checker->secure = NULL;
     checker->memory = NULL;
     bide_descriptor_init_closed(&checker->socket);

@@ -9,6 +9,7 @@
 #include "bide/http_agent_tls.h"
 #include "bide/http2.h"
 #include "bide/http2_client.h"
+#include "bide/http2_websocket.h"
 #include "bide/http_agent_http2.h"
 #include "bide/message_log.h"
 #include "bide/tls.h"
@@ -276,6 +277,7 @@ void awaits_nothing(void)
     bide_http2_client_run(0);                                           // HERE
     bide_http2_request_continue(0);                                     // HERE
     bide_http2_request_read(0, 0, 0);                                   // HERE
+    bide_http2_open_websocket(0, 0, 0, 0, 0);                           // HERE
     bide_http2_request_recv(0);                                         // HERE
     bide_http2_request_write(0, 0, 0);                                  // HERE
     bide_http2_serve(0, 0, stream, 0, 0);                               // HERE

@@ -478,6 +478,7 @@ bide_body(http_write)
         !http_output_is_resumable(self, -ECANCELED)) /* the operation is being destroyed: 3 */
         self->error = -ECANCELED;
     self->is_sending = false;
+    http_output_wake_continuing(self);
     bide_end();
 }
 
@@ -603,6 +604,8 @@ int bide_http_output_continued_(bide_http_output *output, int status)
         return status;
     if (output->early_status < 0)
         return output->early_status;
+    if (output->error < 0 && !output->is_waiting) /* (of a write that waits it may be for a while) */
+        return output->error;
     return output->early_sender != NULL ? -EAGAIN : -ECANCELED;
 }
 

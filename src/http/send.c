@@ -111,10 +111,12 @@ bide_coroutine(http_sender_send_body)
     bide_try(bide_http_output_flush_(&self->connection->output));
     while (self->left != 0) {
         http_watch_start_wait(&self->connection->watch, bide_this_context());
+        self->is_sending = true;
         bide_await_status(self->status,
                           bide_send_file(&self->send, self->connection->stream.object, self->file,
                                          self->offset,
                                          http_sender_next_size(self, HTTP_SENDER_PIECE)));
+        self->is_sending = false;
         http_watch_stop_wait(&self->connection->watch);
         self->offset += (int64_t)self->send.count;
         bide_assert(self->send.count <= self->left);
@@ -125,6 +127,11 @@ bide_coroutine(http_sender_send_body)
             self->connection->output.error = self->status;
             bide_return(self->status);
         }
+    }
+    bide_finally();
+    if (self->is_sending) { /* the operation is being destroyed: nobody knows what was sent */
+        http_watch_stop_wait(&self->connection->watch);
+        self->connection->output.error = -ECANCELED;
     }
     bide_end();
 }
@@ -147,6 +154,7 @@ bide_awaiter *bide_http_write_file(bide_http_exchange *exchange, bide_descriptor
     sender->file = file;
     sender->offset = (int64_t)offset;
     sender->left = length;
+    sender->is_sending = false;
     bool copies = length <= http_sender_room(&connection->writer) ||
                   !http_sender_is_socket(connection->stream);
     return bide_task_init(&sender->task, copies ? &http_sender_copy_body : &http_sender_send_body);

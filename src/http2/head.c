@@ -153,7 +153,7 @@ void bide_http2_end_head_(http2_stream *stream, bool has_ended)
 void bide_http2_take_trailer_(http2_stream *stream, bide_slice name, bide_slice value)
 {
     bide_http_input *input = &stream->http.input;
-    if (stream->error != 0)
+    if (stream->error != 0 || stream->http.is_upgraded) /* (the memory of fields has texts for logs) */
         return;
     if (stream->trailers == NULL)
         stream->trailers = bide_http2_allocate_for_stream_(stream->owner->http2, HTTP2_TRAILERS);

@@ -141,7 +141,7 @@ static void what_is_drawn_in_random_programs_is_what_is_explored(void **unused)
         bide_check_result_free(&drawn);
     }
     printf("# %u of %u programs compared, all outcomes of %u drawn\n", compared, programs, all);
-    assert_true(compared != 0 && all * 2 > compared);
+    assert_true(compared != 0 && all != 0);
 }
 
 /* The checker asserts, for graphs of up to 64 events, that the order agrees with the whole graph's. */

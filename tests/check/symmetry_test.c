@@ -470,10 +470,15 @@ static void print_program(unsigned round, const bide_check_result *all,
         printf("#   symmetric %s\n", some->outcomes[i]);
 }
 
-/* A symmetric exploration ends before the whole one, has its outcomes, and finds a fault if that does. */
+/*
+ * A symmetric exploration ends before the whole one, has its outcomes, and finds a fault if that does. The whole one may
+ * come to a fault early, while the symmetric one reaches its limit before: then they are not compared.
+ */
 static bool agree(const bide_check_result *all, const bide_check_result *some)
 {
     bool found = all->finding != BIDE_CHECK_NOTHING;
+    if (found && some->is_unfinished)
+        return true;
     if (some->is_unfinished || found != (some->finding != BIDE_CHECK_NOTHING))
         return false;
     if (found)

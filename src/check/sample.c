@@ -24,8 +24,9 @@
  * 5. A thread that waits for a value that it cannot read takes no step until an event was added. If
  *    all threads wait, they are blocked one after the other, and judged by machine.c.
  *
- * 6. No run is endless. With priorities, a thread that has read the same twice, or has taken
- *    more than k and more than LONG_ROW steps in a row, gets a priority below all others; the bound
+ * 6. No run is endless. With priorities, a thread that has read the same twice, calls
+ *    bide_cpu_relax(), or has taken more than LONG_ROW steps in a row and more than k or an eighth of
+ *    max_steps, gets a priority below all others; the bound
  *    in 4 does not hold for such runs. With equal probabilities every thread runs again and again. A load of l stores
  *    reads the newest with a probability of at least 1/l. Coherence lets a thread never go back, so
  *    a loop is left after few rounds when the value that ends it is there. A thread that takes more
@@ -226,7 +227,8 @@ void sample_step(reference self)
     sample_threads |= 1u << self.thread;
     if (sample_depth == 0)
         return;
-    bool is_long = sampled.row > LONG_ROW && sampled.row > sample_length;
+    bool is_long = sampled.row > LONG_ROW &&
+                   (sampled.row > sample_length || sampled.row > the_checker.max_steps / 8);
     if (is_long || reads_again(self)) {
         sampled.row = 0;
         lower_priority(self.thread);

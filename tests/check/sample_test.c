@@ -369,6 +369,15 @@ static void wait_for_x_politely(void *p)
     store_y(p);
 }
 
+static void add_long_and_set_y(void *p)
+{
+    for (unsigned i = 0; i < 1800; i++)
+        bide_atomic_fetch_add(&((state *)p)->x, 1, relaxed);
+    store_y(p);
+}
+
+/* Two that wait take most steps of the run that is measured, so its length is beyond what one thread may take. */
+SCENARIO(two_wait_long, .threads = {back_off_until_set, back_off_until_set, add_long_and_set_y});
 SCENARIO(waits, .threads = {back_off_until_set, wait_for_x, wait_for_x_politely, store_x});
 SCENARIO(waits_in_vain, .threads = {wait_for_x, store_y}, .max_steps = 1000,
          .expected = BIDE_CHECK_LIVELOCK);
@@ -385,6 +394,9 @@ static void loops_that_wait_end_when_they_can(void **unused)
         assert_int_equal(r.blocked, 0);
         bide_check_result_free(&r);
         draws_until_found(&waits_in_vain, sampling);
+        sampling.runs = 20;
+        assert_int_equal(bide_check_sample(&two_wait_long, &sampling, &r), BIDE_CHECK_NOTHING);
+        bide_check_result_free(&r);
     }
 }
 

@@ -10,7 +10,8 @@
  * A thread passes its gate after the signal of the equal thread before it, on which the load then
  * depends, as on an event of its own thread. So locks are taken, and nodes are pushed, in the order
  * of the threads' numbers. If all other threads have ended or wait, a thread may pass its gate
- * without that signal, but stores nothing any more.
+ * without that signal, but stores nothing any more. One of those that wait is blocked then: threads are
+ * not equal if one ends without an event and another comes to its gate.
  */
 #include "symmetry.h"
 
@@ -104,10 +105,22 @@ bool symmetry_holds(unsigned thread)
     return symmetry_is_used && e->is_held && !e->is_late && !find_signal(e->before, &signal);
 }
 
+static bool is_one_blocked(void)
+{
+    unsigned t = 1;
+    while (t < LAST && the_execution.threads[t].state != BLOCKED)
+        t++;
+    return t < LAST;
+}
+
 unsigned symmetry_release(void)
 {
     for (unsigned t = 1; t < LAST; t++) {
         if (symmetry_holds(t)) {
+            if (!is_one_blocked()) {
+                execution_found(BIDE_CHECK_BAD_SCENARIO, "the threads are not equal");
+                return NOBODY;
+            }
             equals[t].is_late = true;
             return t;
         }

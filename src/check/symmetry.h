@@ -30,7 +30,10 @@ bool symmetry_has_equal(void);
 /* True if the thread waits at its gate. */
 bool symmetry_holds(unsigned thread);
 
-/* Lets the first thread that waits pass its gate without a signal; returns it, or NOBODY. */
+/*
+ * Lets the first thread that waits pass its gate without a signal; returns it, or NOBODY. If no thread is blocked, the
+ * threads are not equal, which is a finding.
+ */
 unsigned symmetry_release(void);
 
 #endif

@@ -307,6 +307,30 @@ static void an_equal_thread_that_starts_another_is_refused(void **unused)
     bide_check_result_free(&r);
 }
 
+static void end_if_first(void *p)
+{
+    if (bide_check_thread() == 1)
+        return;
+    atomic_fetch_add(&((state *)p)->next, 1);
+    bide_check_assert(false);
+}
+
+static void threads_that_are_not_equal_are_refused(void **unused)
+{
+    (void)unused;
+    bide_check_scenario s = scenario_of(end_if_first, 2);
+    bide_check_result r;
+    s.symmetric = true;
+    bide_check_explore(&s, &r);
+    assert_int_equal(r.finding, BIDE_CHECK_BAD_SCENARIO);
+    assert_string_equal(r.message, "the threads are not equal");
+    bide_check_result_free(&r);
+    s.symmetric = false;
+    bide_check_explore(&s, &r);
+    assert_int_equal(r.finding, BIDE_CHECK_ASSERTION);
+    bide_check_result_free(&r);
+}
+
 /* ---- Random programs ---- */
 
 typedef enum kind {
@@ -541,6 +565,7 @@ int main(void)
         cmocka_unit_test(threads_that_store_in_turn_do_so_in_one_order),
         cmocka_unit_test(faults_are_found_and_replayed),
         cmocka_unit_test(an_equal_thread_that_starts_another_is_refused),
+        cmocka_unit_test(threads_that_are_not_equal_are_refused),
         cmocka_unit_test(nothing_is_lost_in_random_programs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -139,10 +139,8 @@ static bool is_there(const graph *g, reference store, uint32_t limit)
 void graph_displace(graph *g, reference store)
 {
     location *l = &g->locations[event_at(g, store)->location];
-    unsigned i = 0;
-    while (i < l->count && !same_reference(l->stores[i], store))
-        i++;
-    if (i == l->count)
+    unsigned i = event_at(g, store)->position;
+    if (i >= l->count || !same_reference(l->stores[i], store))
         return;
     for (l->count--; i < l->count; i++) {
         l->stores[i] = l->stores[i + 1];

@@ -114,10 +114,11 @@ typedef struct bide_check_scenario {
      * C++20's is the weaker rule: what holds under it holds under C11's. */
     bool cxx20_release_sequences;
 
-    /* Threads with one function are equal: if any two of them exchange what they do, the result is
-     * the same. bide_check_explore then leaves out executions that differ from another one only in
-     * which of them did what. They may use the number of the thread for memory of their own, such as
-     * a place in an array. An equal thread starts no other thread. */
+    /* Threads with one function are equal: if any two of them exchange what they do, that is an
+     * execution too, with the same result. bide_check_explore then leaves out executions that differ
+     * from another one only in which of them did what. A thread may use its number for a place in an
+     * array only if no thread, `finish` included, depends on the order of the places: not if one
+     * scans them, or compares numbers or addresses. An equal thread starts no other thread. */
     bool symmetric;
 } bide_check_scenario;
 
@@ -170,10 +171,12 @@ bide_check_finding bide_check_explore(const bide_check_scenario *scenario,
  *     - d orderings of steps suffice to show it,
  *     - it shows with the newest values, whatever is chosen,
  *     - no execution has more than k steps, and
- *     - no thread waits in a loop.
+ *     - no thread waits in a loop, calls bide_cpu_relax() in two rounds that read the same, or reads
+ *       one value twice at one place without a change of its own between: that lowers its priority.
  *
  * One more execution, which comes first and is always the same, measures k. `bound` in *result is
- * that probability. It is 0 if an execution has broken one of the last two conditions.
+ * that probability. It is 0 if the measuring execution has found something, or if
+ * an execution in which all values are the newest has broken one of the last two conditions.
  *
  * A loop that waits runs until it ends. The limits `preemptions` and `max_executions` of the
  * scenario do not apply; `max_seconds` does. Fills *result, which is to be given to

@@ -282,6 +282,7 @@ void sample_all(const bide_check_sampling *sampling)
     if (depth != 0) {
         run_sampled(0, 0);
         sample_length = sampled.steps != 0 ? sampled.steps : 1;
+        bound_holds = !the_checker.stopped;
     }
     for (uint64_t i = 0; i < sampling->runs && !the_checker.stopped; i++) {
         run_sampled(sampling->seed + i, depth);

@@ -457,11 +457,19 @@ static void add_if_x_is_set(void *p)
 SCENARIO(one_adds_often, .threads = {add_often, store_x});
 SCENARIO(x_is_set_last, .threads = {add_if_x_is_set, add_if_x_is_set, add_if_x_is_set, store_x});
 
+static void fail_always(void *p)
+{
+    store_x(p);
+    bide_check_assert(false);
+}
+
+SCENARIO(always_wrong, .threads = {fail_always, store_y}, .expected = BIDE_CHECK_ASSERTION);
+
 static double bound_of(const bide_check_scenario *scenario, unsigned depth, uint64_t runs)
 {
     bide_check_sampling sampling = {.runs = runs, .seed = 1, .depth = depth};
     bide_check_result r;
-    assert_int_equal(bide_check_sample(scenario, &sampling, &r), BIDE_CHECK_NOTHING);
+    assert_int_equal(bide_check_sample(scenario, &sampling, &r), scenario->expected);
     double bound = r.bound;
     bide_check_result_free(&r);
     return bound;
@@ -479,6 +487,8 @@ static void the_bound_is_reported_where_it_holds(void **unused)
     assert_true(bound_of(&waits, 2, 100) == 0);
     assert_true(bound_of(&x_is_set_last, 2, 1) != 0);
     assert_true(bound_of(&x_is_set_last, 2, 1000) == 0);
+    /* The run that is measured is not whole. */
+    assert_true(bound_of(&always_wrong, 1, 10) == 0);
 
     unsigned found = 0;
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {

@@ -368,11 +368,17 @@ static void begin_ports(unsigned port, unsigned further)
     confine_limit_files(&confine, port);
 }
 
+/* Others may have the port: then the error is EADDRINUSE. */
+static int expect_may_bind(unsigned port)
+{
+    return use_port(port, true) == 0 || errno == EADDRINUSE ? 0 : expect(-1, 0);
+}
+
 static int binds_two_ports(void)
 {
     begin_ports(4323, 4322);
-    return expect(use_port(4322, true), 0) | expect(use_port(4323, true), 0) |
-           expect(use_port(4321, true), EACCES) | expect(use_port(0, true), EACCES);
+    return expect_may_bind(4322) | expect_may_bind(4323) | expect(use_port(4321, true), EACCES) |
+           expect(use_port(0, true), EACCES);
 }
 
 static int binds_a_port_and_any_other(void)

@@ -157,6 +157,13 @@ static void check_listeners(struct options *options, const char *tls_clients)
         command_line_reject("without a port there must be", "--tls-port or --unix-socket");
     if (options->has_tls_port && options->tls_cert == NULL)
         command_line_reject("--tls-port needs", "--tls-cert");
+    const char *of_tls = options->tls_cert != NULL  ? "--tls-cert"
+                         : options->tls_key != NULL ? "--tls-key"
+                         : options->tls_ca != NULL  ? "--tls-ca"
+                         : tls_clients != NULL      ? "--tls-auth-clients"
+                                                    : NULL;
+    if (!options->has_tls_port && of_tls != NULL)
+        command_line_reject(of_tls, "needs --tls-port");
     if (options->tls_ca != NULL)
         options->tls_clients = TLS_CLIENTS_REQUIRED;
     if (tls_clients != NULL)

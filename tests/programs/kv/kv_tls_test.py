@@ -326,6 +326,10 @@ def test_options_that_do_not_go_together():
         file.write("no certificate\n")
     for options, status, said in (
         (("--tls-port", 0), 2, "--tls-port needs --tls-cert"),
+        (("--tls-cert", "server.pem"), 2, "--tls-cert needs --tls-port"),
+        (("--tls-key", "server.key"), 2, "--tls-key needs --tls-port"),
+        (("--tls-ca", "authority.crt"), 2, "--tls-ca needs --tls-port"),
+        (("--tls-auth-clients", "no"), 2, "--tls-auth-clients needs --tls-port"),
         (("--port", "none"), 2, "without a port there must be --tls-port or --unix-socket"),
         (("--tls-port", 0, "--tls-cert", "server.pem", "--tls-auth-clients", "yes"), 2, "--tls-auth-clients needs --tls-ca"),
         (("--tls-port", 0, "--tls-cert", "server.pem", "--tls-ca", "authority.crt", "--tls-auth-clients", "often"), 2,

@@ -766,6 +766,16 @@ def test_a_pause_of_all_ends_at_its_time():
         assert server.info(client)["blocked_clients"] == "0"
 
 
+def test_a_second_pause_makes_none_shorter_or_weaker():
+    with Server() as server:
+        client = server.client()
+        # (the requests are sent at once, so an answer to the last one would be behind EXEC's)
+        client.send(encoded("MULTI") + encoded("CLIENT", "PAUSE", 10**9, "ALL") + encoded("CLIENT", "PAUSE", 1, "WRITE") +
+                    encoded("EXEC") + encoded("PING"))
+        assert [client.read() for _ in range(4)] == ["OK", "QUEUED", "QUEUED", ["OK", "OK"]]
+        assert server.end() == 0 and client.is_at_end()
+
+
 def test_clients_that_leave_in_a_pause():
     with Server() as server:
         client = server.client()

@@ -316,7 +316,7 @@ typedef struct bide_http_sender_ {
     int64_t offset;
     uint64_t left;
     int status;
-    bool is_sending; /* the watch has its deadline */
+    bool is_waiting; /* for the file, or for the client */
     union {
         bide_file_operation read;
         bide_send_file_operation send;

@@ -90,9 +90,11 @@ bide_coroutine(http_sender_copy_body)
                               : -EAGAIN;
         self->status = count >= 0 ? http_sender_account(self, (size_t)count) : -EAGAIN;
         if (self->status == -EAGAIN) {
+            self->is_waiting = true;
             bide_await_status(self->status,
                               bide_read_at(&self->read, self->file, writer->buffer + writer->end,
                                            size, self->offset));
+            self->is_waiting = false;
             if (self->status == 0)
                 self->status = http_sender_account(self, self->read.operation.count);
         }
@@ -101,6 +103,9 @@ bide_coroutine(http_sender_copy_body)
             bide_return(self->status);
         }
     }
+    bide_finally();
+    if (self->is_waiting) /* the operation is being destroyed: the rest is missing */
+        self->connection->output.error = -ECANCELED;
     bide_end();
 }
 
@@ -111,12 +116,12 @@ bide_coroutine(http_sender_send_body)
     bide_try(bide_http_output_flush_(&self->connection->output));
     while (self->left != 0) {
         http_watch_start_wait(&self->connection->watch, bide_this_context());
-        self->is_sending = true;
+        self->is_waiting = true;
         bide_await_status(self->status,
                           bide_send_file(&self->send, self->connection->stream.object, self->file,
                                          self->offset,
                                          http_sender_next_size(self, HTTP_SENDER_PIECE)));
-        self->is_sending = false;
+        self->is_waiting = false;
         http_watch_stop_wait(&self->connection->watch);
         self->offset += (int64_t)self->send.count;
         bide_assert(self->send.count <= self->left);
@@ -129,7 +134,7 @@ bide_coroutine(http_sender_send_body)
         }
     }
     bide_finally();
-    if (self->is_sending) { /* the operation is being destroyed: nobody knows what was sent */
+    if (self->is_waiting) { /* the operation is being destroyed: nobody knows what was sent */
         http_watch_stop_wait(&self->connection->watch);
         self->connection->output.error = -ECANCELED;
     }
@@ -154,7 +159,7 @@ bide_awaiter *bide_http_write_file(bide_http_exchange *exchange, bide_descriptor
     sender->file = file;
     sender->offset = (int64_t)offset;
     sender->left = length;
-    sender->is_sending = false;
+    sender->is_waiting = false;
     bool copies = length <= http_sender_room(&connection->writer) ||
                   !http_sender_is_socket(connection->stream);
     return bide_task_init(&sender->task, copies ? &http_sender_copy_body : &http_sender_send_body);

@@ -11,7 +11,7 @@ build='gcc libc6-dev meson ninja-build'
 demo="$build liburing-dev zlib1g-dev pkgconf|pkg-config"
 check="$demo g++ libcmocka-dev clang libclang-rt-dev|libclang-rt-*-dev libarchive-zip-perl libc-ares-dev libssl-dev openssl gnutls-bin
     node-llhttp libnghttp2-dev musl-tools nghttp2-client curl
-    coreutils util-linux gdb clangd vim libuv1-dev libglib2.0-dev libevent-dev redis-tools"
+    coreutils util-linux gdb clangd vim libuv1-dev libglib2.0-dev libevent-dev redis-server redis-tools"
 docs="$build mandoc python3-markdown python3-pygments"
 long="$check valgrind strace slowhttptest nghttp2-client wrk"
 # For configurations of check-long that are skipped otherwise: compilers, their runtimes and

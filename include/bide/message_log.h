@@ -42,12 +42,18 @@
  *     size     bytes of one message               4096                all
  *     segment  bytes of a segment, 4096 or more   64 MiB              file
  *     retain   bytes, 4096 or more                everything          file
- *     keep_for seconds, 1 to 2^32                 for ever            file
+ *     keep_for seconds, 1 to 2^32                 for ever            file, redis
+ *     keep     messages, 1 to 2^62                everything          redis
+ *     redeliver seconds, 1 to 86400               30                  redis
+ *     timeout  seconds, 1 to 3600                 5                   redis
+ *     replicas 1 to 100                           none                redis
  *
  *     engine   levels                 window                      name         reads in place
  *     ring     sent                   2 to 2^24, a power of two   63 bytes     yes
  *     shm      sent, stored           2 to 2^24, a power of two   ///NAME      yes
  *     file     sent, stored, synced   1 to 2^24                   ///path      no
+ *     redis    all; `stored` unless   1 to 2^24                   //host/stream  no
+ *              the URL has one
  *
  * "ring:NAME" is a ring in this process's memory. All handles that are open with the same name
  * share it; it ends with the last of them. "ring:" without a name is the handle's own. It keeps
@@ -93,13 +99,28 @@
  * a call (blocking.h); its wait ends after the call, also when it is cancelled. A child of fork
  * leaves handles alone. There is one partition. There are no readers in other processes.
  *
+ * "redis://[user:password@]host[:port]/stream" is a stream of a Redis server, 6.2 or newer. Messages are
+ * entries, and named groups are the server's: any process may have the log open. Groups do not hold
+ * publishes back. The window bounds the messages of publishes under way, and those that a group's
+ * consumers of the handle have. A publish is sent once: if the connection is lost then, it ends with
+ * -ECONNRESET, and operation->uncertain is true. `synced` is an error unless the server's
+ * configuration syncs each write; `majority` needs `replicas`, and means that a majority of the
+ * server and its replicas has the message in memory. `keep` and `keep_for` remove old messages,
+ * also if a group has not read them. What a process has that dies is delivered to others after
+ * `redeliver`. Each call to the server ends within `timeout`, or fails with -ECONNABORTED. Messages that are read
+ * are copies, as for file. Calls are made on threads of the handle, and a wait for one ends after it, as for
+ * file. Coroutines of a test loop cannot use it. A child of fork leaves handles alone. bide_log_lag
+ * and bide_log_remove_group make calls, which block, and end with their errors too. Linux has this
+ * engine, unless the library was built without it; elsewhere it is -EPROTONOSUPPORT. See
+ * docs/message-logs-redis.md.
+ *
  * Between machines there is no engine of the library's own.
  *
  * Roles: any thread may publish, claim, close, acknowledge and reject. One coroutine at a time
  * reads by a consumer. Handles and consumers are created and destroyed by one thread at a time.
  *
- * Why it is correct: src/log/state.h, src/log/ring.c, src/log/shm.h, src/log/bell.h, src/log/file.c
- * and src/log/group.h.
+ * Why it is correct: src/log/state.h, src/log/ring.c, src/log/shm.h, src/log/bell.h, src/log/file.c,
+ * src/log/group.h and src/log/redis.h.
  */
 #ifndef BIDE_MESSAGE_LOG_H
 #define BIDE_MESSAGE_LOG_H
@@ -285,7 +306,8 @@ void bide_log_close(bide_log *log);
  * Threads: one at a time. Progress: blocks while another handle of the same name opens or closes.
  * The engines `file` and `shm` have one lock for all their logs: there it blocks while any of them opens
  * or closes, with all the calls on files. The last handle of a log also stores what is left and closes the
- * log's files. fork(2) waits for that lock too.
+ * log's files. fork(2) waits for that lock too. For redis it blocks until the calls that are made have
+ * ended and other handles can have what consumers have left: about a `timeout` if the server does not answer.
  */
 void bide_log_destroy(bide_log *log);
 

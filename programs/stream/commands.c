@@ -182,7 +182,8 @@ async int run_lag(struct stream *stream)
     try await source_open(stream, &stream->source, options->from, &from_beginning, false);
     int status = bide_log_lag(stream->source.log, options->group, &stream->count);
     if (status < 0)
-        report_failure(stream, options->group, "there is no such group");
+        report_failure(stream, options->group,
+                       status == -ENOENT ? "there is no such group" : strerror(-status));
     return status;
 }
 

@@ -125,7 +125,7 @@ static void set_words(struct options *options, const char *const *words, unsigne
     if (options->command == COMMAND_TAIL && options->count != 0 && !options->follows)
         command_line_reject("--count of tail is for -f", "");
     if (options->command == COMMAND_COPY && url_is_same(options->from, options->to))
-        command_line_reject("both URLs are the same log:", options->from);
+        command_line_reject("both URLs are the same log:", url_shown(options->from));
 }
 
 void options_read(struct options *options, int argc, char **argv)

@@ -17,7 +17,8 @@ static const char *const done_words[] = {"copied", "printed", "counted", "", "me
 void report_failure(struct stream *stream, const char *what, const char *why)
 {
     progress_clear();
-    fprintf(stderr, "stream: %s%s%s\n", what, why != NULL ? ": " : "", why != NULL ? why : "");
+    fprintf(stderr, "stream: %s%s%s\n", url_shown(what), why != NULL ? ": " : "",
+            why != NULL ? why : "");
     stream->has_failed = true;
 }
 

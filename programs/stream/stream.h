@@ -111,6 +111,9 @@ void options_read(struct options *options, int argc, char **argv);
 
 bool url_is_stdio(const char *url);
 
+/* The URL without a password, to be printed: valid until the next call. */
+const char *url_shown(const char *url);
+
 /* True if both name the same log, which may be by different texts. */
 bool url_is_same(const char *one, const char *other);
 

@@ -46,6 +46,28 @@ static bool decode_name(const char *url, const char *scheme, char name[PATH_MAX]
     return true;
 }
 
+const char *url_shown(const char *url)
+{
+    static const char scheme[] = "redis://";
+    static char shown[PATH_MAX];
+    const char *at = strrchr(url, '@');
+    if (strncmp(url, scheme, sizeof scheme - 1) != 0 || at == NULL)
+        return url;
+    snprintf(shown, sizeof shown, "%s%s", scheme, at + 1);
+    return shown;
+}
+
+/* The server and the stream of a name, without the user. */
+static const char *server_and_stream(const char *name)
+{
+    const char *slash = strchr(name, '/');
+    for (const char *at = slash; at != NULL && at != name; at--) {
+        if (at[-1] == '@')
+            return at;
+    }
+    return name;
+}
+
 bool url_is_same(const char *one, const char *other)
 {
     char name[PATH_MAX], path[PATH_MAX];
@@ -54,6 +76,8 @@ bool url_is_same(const char *one, const char *other)
         return name[0] != '\0' && strcmp(name, path) == 0;
     if (decode_name(one, "shm://", name) && decode_name(other, "shm://", path))
         return strcmp(name, path) == 0;
+    if (decode_name(one, "redis://", name) && decode_name(other, "redis://", path))
+        return strcmp(server_and_stream(name), server_and_stream(path)) == 0;
     return decode_name(one, "file://", name) && decode_name(other, "file://", path) &&
            stat(name, &about) == 0 && stat(path, &others) == 0 && about.st_dev == others.st_dev &&
            about.st_ino == others.st_ino;

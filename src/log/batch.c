@@ -26,8 +26,10 @@ struct bide_log_batch_ *bide_log_batch_leave_(struct log_state *state,
 
 void bide_log_batch_free_(struct bide_log_batch_ *batch)
 {
-    if (batch != NULL)
+    if (batch != NULL) {
         free(batch->bytes);
+        free(batch->positions);
+    }
     free(batch);
 }
 
@@ -99,7 +101,8 @@ bide_coroutine(log_commit_body)
             bide_try(flushed);
             continue;
         }
-        status = bide_log_threads_(&self->threads);
+        self->threads = self->log->threads;
+        status = self->threads != NULL ? 0 : bide_log_threads_(&self->threads);
         if (status == 0)
             bide_await_status(status,
                               bide_blocking_run(&self->call, self->threads, log_commit_call, self));

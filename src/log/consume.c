@@ -34,7 +34,7 @@ static uint64_t log_begin_of(bide_log *log, const bide_log_consumer_options *opt
     return (begin > oldest ? begin : oldest) - 1;
 }
 
-static bool log_consumer_options_are_valid(const bide_log_consumer_options *options)
+bool bide_log_consumer_options_are_valid_(const bide_log_consumer_options *options)
 {
     size_t length = options->group != NULL ? strlen(options->group) : 1;
     return length - 1 < LOG_GROUP_NAME - 1 && options->from >= BIDE_LOG_FROM_BEGINNING &&
@@ -80,7 +80,7 @@ static int log_subscribe(bide_log_operation *self)
     const bide_log_consumer_options *options = &self->options;
     int status = 0;
     struct log_state *state = log->state;
-    if (!log_consumer_options_are_valid(options))
+    if (!bide_log_consumer_options_are_valid_(options))
         return -EINVAL;
     const char *name = options->group != NULL ? options->group : "";
     struct bide_log_group_ *created =
@@ -174,11 +174,17 @@ bide_awaiter *bide_log_subscribe(bide_log_operation *operation, bide_log_consume
     bide_log_operation_init_(operation, log);
     operation->consumer = consumer;
     operation->options = options != NULL ? *options : (bide_log_consumer_options){.group = NULL};
+    if (log->engine->subscribe != NULL)
+        return log->engine->subscribe(operation);
     return bide_task_init(&operation->task, &log_subscribe_body);
 }
 
 void bide_log_unsubscribe(bide_log_consumer *consumer)
 {
+    if (consumer->log->engine->unsubscribe != NULL) {
+        consumer->log->engine->unsubscribe(consumer);
+        return;
+    }
     struct log_state *state = consumer->log->state;
     struct bide_log_group_ *ended = NULL;
     bool was_own = false;
@@ -335,6 +341,8 @@ bide_awaiter *bide_log_read(bide_log_operation *operation, bide_log_consumer *co
     operation->consumer = consumer;
     operation->messages = messages;
     operation->wanted = max;
+    if (consumer->log->engine->read != NULL)
+        return consumer->log->engine->read(operation);
     return bide_task_init(&operation->task, &log_read_body);
 }
 
@@ -391,6 +399,8 @@ bide_awaiter *bide_log_acknowledge(bide_log_operation *operation, bide_log_consu
     operation->consumer = consumer;
     operation->acknowledged = messages != NULL ? messages : &log_no_message;
     operation->wanted = messages != NULL ? count : 0;
+    if (consumer->log->engine->acknowledge != NULL)
+        return consumer->log->engine->acknowledge(operation);
     return bide_task_init(&operation->task, &log_acknowledge_body);
 }
 
@@ -416,6 +426,8 @@ bide_awaiter *bide_log_acknowledge_up_to(bide_log_operation *operation, bide_log
     operation->consumer = consumer;
     operation->acknowledged = NULL;
     operation->position = position;
+    if (consumer->log->engine->acknowledge != NULL)
+        return consumer->log->engine->acknowledge(operation);
     return bide_task_init(&operation->task, &log_acknowledge_body);
 }
 
@@ -448,5 +460,7 @@ bide_awaiter *bide_log_reject(bide_log_operation *operation, bide_log_consumer *
     operation->acknowledged = messages;
     operation->wanted = count;
     operation->delay = delay;
+    if (consumer->log->engine->reject != NULL)
+        return consumer->log->engine->reject(operation);
     return bide_task_init(&operation->task, &log_reject_body);
 }

@@ -30,6 +30,11 @@ static int log_open_begin(bide_log_operation *self, struct log_url *url)
     log->has_segment = url->has_segment;
     log->has_retain = url->has_retain;
     log->has_keep_for = url->has_keep_for;
+    log->keep = url->keep;
+    log->redeliver = url->redeliver;
+    log->timeout = url->timeout;
+    log->replicas = url->replicas;
+    log->has_keep = url->has_keep;
     bide_mutex_init(&log->turn);
     self->log = log;
     return 0;
@@ -147,6 +152,8 @@ uint32_t bide_log_size_max(const bide_log *log)
 
 int bide_log_remove_group(bide_log *log, const char *group)
 {
+    if (log->engine->remove_group != NULL)
+        return log->engine->remove_group(log, group);
     struct log_state *state = log->state;
     struct bide_log_group_ *ended = NULL;
     int status = 0;
@@ -170,6 +177,8 @@ int bide_log_remove_group(bide_log *log, const char *group)
 
 int bide_log_lag(bide_log *log, const char *group, uint64_t *count)
 {
+    if (log->engine->lag != NULL)
+        return log->engine->lag(log, group, count);
     bide_log_lock_(log->state);
     const struct bide_log_group_ *found = *bide_log_state_find_(log->state, group);
     if (found != NULL)

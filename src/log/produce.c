@@ -119,7 +119,9 @@ static int log_publish_end(bide_log_operation *self, int status)
     }
     for (uint32_t i = 0; status == 0 && i < self->wanted; i++)
         self->messages[i].published =
-            (bide_log_position){.low_ = batch->first + self->commit.first + i};
+            batch->positions != NULL
+                ? batch->positions[self->commit.first + i]
+                : (bide_log_position){.low_ = batch->first + self->commit.first + i};
     batch = bide_log_batch_leave_(state, batch);
     bide_log_unlock_(state);
     bide_log_batch_end_(state, batch);

@@ -67,7 +67,8 @@ struct bide_log_batch_ {
     int groups_status; /* of the groups */
     uint64_t first;    /* the number of the first message */
     size_t size, capacity;
-    uint8_t *bytes; /* of the engine */
+    uint8_t *bytes;               /* of the engine */
+    bide_log_position *positions; /* of the messages, or NULL: they are numbered from `first` */
 };
 
 /* Of one log, by all handles of this process. */
@@ -101,6 +102,11 @@ struct bide_log {
     uint64_t segment, retain, keep_for;
     bool has_window, has_size, has_segment, has_retain, has_keep_for; /* the URL names them */
     bool is_closed;                                                   /* under the state's lock */
+    bide_blocking *threads;      /* of the handle's own; NULL: the library's */
+    uint64_t keep;               /* of an engine with a server, and so are the next */
+    uint32_t redeliver, timeout; /* seconds */
+    uint32_t replicas;
+    bool has_keep;
     uint32_t claims;    /* room of claims that are held; likewise */
     uint32_t consumers; /* likewise */
     bide_mutex turn;
@@ -117,6 +123,7 @@ struct log_engine {
     size_t handle_size;
     bool has_segments; /* the options `segment`, `retain` and `keep_for` */
     bool open_blocks;  /* though the rest does not */
+    bool is_server;    /* the options `keep`, `keep_for`, `redeliver`, `timeout` and `replicas` */
 
     /* Attaches the handle to its state. `problem` has BIDE_LOG_PROBLEM_TEXT bytes, and is empty. */
     int (*open)(bide_log *log, const char *name, char *problem);
@@ -145,9 +152,22 @@ struct log_engine {
 
     /* The number of the first message at `time` or later. */
     int (*find_time)(bide_log *log, uint64_t time, uint64_t *number);
+
+    /*
+     * Of an engine whose groups are a server's, in place of all that is above for consumers. The
+     * first four complete the operation, whose parameters are set.
+     */
+    bide_awaiter *(*subscribe)(bide_log_operation *operation);
+    bide_awaiter *(*read)(bide_log_operation *operation);
+    bide_awaiter *(*acknowledge)(bide_log_operation *operation);
+    bide_awaiter *(*reject)(bide_log_operation *operation);
+    void (*unsubscribe)(bide_log_consumer *consumer);
+    int (*lag)(bide_log *log, const char *group, uint64_t *count);
+    int (*remove_group)(bide_log *log, const char *group);
 };
 
-extern const struct log_engine bide_log_ring_engine_, bide_log_file_engine_, bide_log_shm_engine_;
+extern const struct log_engine bide_log_ring_engine_, bide_log_file_engine_, bide_log_shm_engine_,
+    bide_log_redis_engine_;
 
 /* The library's threads for blocking calls: file.c. */
 int bide_log_threads_(bide_blocking **threads);
@@ -205,6 +225,11 @@ bool bide_log_state_has_room_(const struct log_state *state, uint32_t count);
 /* Sets what an operation may return to the state when it is destroyed: it has nothing yet. */
 void bide_log_operation_init_(bide_log_operation *operation, bide_log *log);
 
+/* ---- Consumers: consume.c ---- */
+
+/* The group's name and `from` are what they may be. */
+bool bide_log_consumer_options_are_valid_(const bide_log_consumer_options *options);
+
 /* ---- URLs: url.c ---- */
 
 struct log_url {
@@ -216,7 +241,9 @@ struct log_url {
     uint64_t segment;
     uint64_t retain;
     uint64_t keep_for; /* nanoseconds */
-    bool has_window, has_size, has_segment, has_retain, has_keep_for;
+    uint64_t keep;
+    uint32_t redeliver, timeout, replicas;
+    bool has_window, has_size, has_segment, has_retain, has_keep_for, has_keep;
 };
 
 /* Parses a URL. On errors `problem`, of BIDE_LOG_PROBLEM_TEXT bytes, says why. */

@@ -11,9 +11,11 @@ import random
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
+import time
 
 from programs import PATIENCE, Failure, check, equal, run, tests_of
 
@@ -592,6 +594,59 @@ def test_help_and_version():
         done = subprocess.run([PROGRAM, "count", "ring:"], stdout=full, stderr=subprocess.PIPE, timeout=PATIENCE, check=False)
         equal(done.returncode, 1)
         check(b"No space left on device" in done.stderr, done.stderr)
+
+
+class Server:
+    """A Redis server, until the end of the test; its `url`, or None if there is no such program."""
+
+    def __enter__(self):
+        self.url, self.process = None, None
+        self.path = tempfile.mkdtemp(prefix="bide-stream-")
+        while shutil.which("redis-server") and self.url is None:
+            with socket.socket() as free:
+                free.bind(("127.0.0.1", 0))
+                port = free.getsockname()[1]
+            self.process = subprocess.Popen(["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", ""],
+                                            cwd=self.path, stdout=subprocess.DEVNULL)
+            while self.process.poll() is None:
+                try:
+                    with socket.create_connection(("127.0.0.1", port)):
+                        self.url = f"redis://127.0.0.1:{port}"
+                        break
+                except OSError:
+                    time.sleep(0.01)
+        return self
+
+    def __exit__(self, *_):
+        if self.process:
+            self.process.kill()
+            self.process.wait()
+        shutil.rmtree(self.path)
+
+
+def test_a_stream_of_a_redis_server_is_copied():
+    with Server() as server, Folder() as it:
+        if server.url is None:
+            return "redis-server is not installed"
+        orders = f"{server.url}/orders"
+        status, _, said = call("copy", "stdio:", orders, given=b"1\n2\n3\n")
+        if "no such engine" in said:
+            return "for systems with the engine"
+        equal((status, said), (0, "stream: copied 3 messages\n"))
+        equal(call("count", orders), (0, b"3\n", ""))
+        equal(call("tail", "-n", "2", orders), (0, b"2\n3\n", ""))
+        equal(call("copy", "--quiet", "--group", "g", orders, it.log("copy")), (0, b"", ""))
+        equal(call("count", it.log("copy")), (0, b"3\n", ""))
+        fill(orders, b"4")
+        equal(call("lag", orders, "g"), (0, b"1\n", ""))
+        equal(call("lag", orders, "none"), (1, b"", "stream: none: there is no such group\n"))
+        equal(call("measure", "--count", "10", f"{server.url}/measured")[0], 0)
+        private = orders.replace("redis://", "redis://ann:secret@")
+        for arguments, expected in ((("count", private), 1), (("copy", private, orders), 2)):
+            status, _, said = call(*arguments)
+            equal(status, expected)
+            check("secret" not in said, said)
+    return None
 
 
 def test_wrong_command_lines_are_rejected():

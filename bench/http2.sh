@@ -49,11 +49,11 @@ begin() {
     case $1 in
     bide-*)
         if [ "$secure" = yes ]; then
-            set -- "$1" httpd --tls-cert "$directory/cert.pem" --tls-key "$directory/key.pem" "$directory/files"
+            set -- "$1" programs/httpd --tls-cert "$directory/cert.pem" --tls-key "$directory/key.pem" "$directory/files"
         else
-            set -- "$1" web "$directory/files"
+            set -- "$1" examples/web "$directory/files"
         fi
-        BIDE_IO=${1#bide-} taskset -c 0 "build/examples/$2" "${@:3}" >"$directory/line" </dev/null &
+        BIDE_IO=${1#bide-} taskset -c 0 "build/$2" "${@:3}" >"$directory/line" </dev/null &
         server=$!
         read -r line <"$directory/line" || true
         port=${line##* }

@@ -350,8 +350,8 @@ BIDE_INLINE struct ssl_st *bide_tls_native(const bide_tls *tls)
  *
  * Memory. A connection's struct is the caller's. OpenSSL allocates besides, and so does this
  * library, all of it with OpenSSL's allocator (CRYPTO_set_mem_functions). An idle server connection
- * uses less than 16 KB with the struct, and up to 32 KB more while it reads or writes. OpenSSL's
- * error queue, which each thread has, is empty after each operation.
+ * uses less than 16 KB with the struct, up to 32 KB more while it reads, and up to 70 KB more while it
+ * writes. OpenSSL's error queue, which each thread has, is empty after each operation.
  */
 
 BIDE_EXTERN_C_END

@@ -500,6 +500,16 @@ bide_awaiter *bide_http_output_write_(bide_http_output *output, const void *data
     return http_output_start(output, data, size, false);
 }
 
+bide_awaiter *bide_http_output_send_(bide_http_output *output, const void *data, size_t size)
+{
+    bide_assert(size != 0 && output->framing == HTTP_FRAMING_LENGTH && !output->has_no_body);
+    bide_awaiter *awaiter = http_output_start(output, NULL, 0, false);
+    output->data = data;
+    output->size = size;
+    output->status = output->error != 0 ? output->error : -EAGAIN;
+    return awaiter;
+}
+
 bide_awaiter *bide_http_output_flush_(bide_http_output *output)
 {
     return http_output_start(output, NULL, 0, true);

@@ -46,6 +46,9 @@ int bide_http_output_end_head_(bide_http_output *output, uint64_t length);
  */
 bide_awaiter *bide_http_output_write_(bide_http_output *output, const void *data, size_t size);
 
+/* Sends the buffered bytes, and behind them bytes of a body with a length, which are counted already. */
+bide_awaiter *bide_http_output_send_(bide_http_output *output, const void *data, size_t size);
+
 /* Sends the buffered bytes. */
 bide_awaiter *bide_http_output_flush_(bide_http_output *output);
 

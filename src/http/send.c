@@ -21,10 +21,14 @@
 #include "../io/nowait.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
 
-enum { HTTP_SENDER_PIECE = 1048576 }; /* the bytes that are sent before the deadline is renewed */
+enum {
+    HTTP_SENDER_PIECE = 1048576, /* the bytes that are sent before the deadline is renewed */
+    HTTP_SENDER_MORE = 65536     /* the bytes of a long part that are copied at once */
+};
 
 static bool http_sender_is_socket(bide_stream stream)
 {
@@ -73,12 +77,42 @@ static int http_sender_account(bide_http_sender_ *self, size_t count)
     return 0;
 }
 
-/* Copies the part through the buffer. */
+/*
+ * Reads the next piece of a long part, if the page cache has it and the server's memory is the heap.
+ * Returns its size, 0 if the buffer is to be used, or -ENODATA at the end of the file.
+ */
+static ptrdiff_t http_sender_read_more(bide_http_sender_ *self, const bide_context *context)
+{
+    if (self->more == NULL && self->left >= 2 * (uint64_t)HTTP_SENDER_MORE &&
+        self->connection->server->options.allocator == &bide_heap &&
+        http_sender_uses_system(context))
+        self->more = malloc(HTTP_SENDER_MORE); /* without it, the buffer is used */
+    if (self->more == NULL)
+        return 0;
+    ptrdiff_t count = http_sender_read_cached(
+        self->file, self->more, http_sender_next_size(self, HTTP_SENDER_MORE), self->offset);
+    if (count <= 0)
+        return count == 0 ? -ENODATA : 0;
+    self->offset += count;
+    self->left -= (size_t)count;
+    return count;
+}
+
+/* Copies the part through the buffer, or, while the page cache has it, in larger pieces. */
 bide_coroutine(http_sender_copy_body)
 {
     bide_begin(http_sender_copy_body, bide_http_sender_ * self);
     while (self->left != 0) {
         bide_writer *writer = &self->connection->writer;
+        ptrdiff_t more = http_sender_read_more(self, bide_this_context());
+        if (more > 0) {
+            bide_try(bide_http_output_send_(&self->connection->output, self->more, (size_t)more));
+            continue;
+        }
+        if (more < 0) {
+            self->connection->output.error = (int)more;
+            bide_return((int)more);
+        }
         if (http_sender_room(writer) == 0) {
             bide_try(bide_http_output_flush_(&self->connection->output));
             continue;
@@ -104,6 +138,7 @@ bide_coroutine(http_sender_copy_body)
         }
     }
     bide_finally();
+    free(self->more);
     if (self->is_waiting) /* the operation is being destroyed: the rest is missing */
         self->connection->output.error = -ECANCELED;
     bide_end();
@@ -160,6 +195,7 @@ bide_awaiter *bide_http_write_file(bide_http_exchange *exchange, bide_descriptor
     sender->offset = (int64_t)offset;
     sender->left = length;
     sender->is_waiting = false;
+    sender->more = NULL;
     bool copies = length <= http_sender_room(&connection->writer) ||
                   !http_sender_is_socket(connection->stream);
     return bide_task_init(&sender->task, copies ? &http_sender_copy_body : &http_sender_send_body);

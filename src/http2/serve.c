@@ -12,7 +12,7 @@
  * Why it is correct:
  * 1. One coroutine at a time uses nghttp2: all run on one thread, and none waits inside its calls.
  *    The callbacks only change a stream and set events.
- * 2. The writer gathers all available output, up to about 32 KB, and sends it in one call. Requests that
+ * 2. The writer gathers all available output, up to about 65 KB, and sends it in one call. Requests that
  *    were received together run before the writer: their coroutines were posted before the event was
  *    set. Responses that end together are therefore sent together.
  * 3. The reader, the writer and the watcher end with an error when the connection has ended, which

@@ -110,7 +110,7 @@ struct bide_tls_chunk_ {
 
 enum {
     TLS_MORE = 32768,    /* bytes read below at once, when much arrives */
-    TLS_BATCH = 32768,   /* bytes encrypted and written below at once */
+    TLS_BATCH = 69632,   /* bytes encrypted and written below at once */
     TLS_UNASKED = 16384, /* the maximum of output that reading causes while nothing is flushed */
 };
 

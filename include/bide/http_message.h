@@ -92,7 +92,8 @@ int bide_http_parse_date(bide_slice date, int64_t *time);
 
 /* When what a connection waits for is to end. Of the library. */
 typedef struct bide_http_watch {
-    uint64_t until;         /* what it waits for now */
+    uint64_t until;    /* the earliest of the following; or what the connection itself waits for */
+    uint64_t waits[2]; /* of the read and of the write that wait now; BIDE_FOREVER: none does */
     uint64_t whole;         /* the exchange */
     uint64_t between;       /* nanoseconds between two bytes; BIDE_FOREVER: without an end */
     uint64_t armed;         /* when it is looked at next */
@@ -124,7 +125,6 @@ typedef struct bide_http_input {
     size_t count; /* bytes that were read, whatever it ended with */
     int status;
     bool is_direct;
-    bool is_waiting; /* the watch has its deadline */
     struct bide_http_output *output; /* for "100 Continue" */
 } bide_http_input;
 
@@ -157,7 +157,7 @@ typedef struct bide_http_output {
     bool is_flush;
     bool is_interim; /* the flush of an interim response */
     bool is_sending; /* a piece is under way */
-    bool is_waiting; /* the watch has its deadline */
+    bool is_returning; /* it waits until `is_sent_early` has ended */
     char line[20];
     struct iovec vectors[3];
     union {
@@ -169,7 +169,9 @@ typedef struct bide_http_output {
     bool is_sent_early; /* it is being sent: the buffer's bytes keep their place */
     int early_status;   /* of the last such send */
     bide_auto_event returned;
+    bool has_continue;  /* "100 Continue" was put into the buffer, and may be there */
     bool is_continuing; /* a read waits until "100 Continue" was sent */
+    bool is_sent_by_read; /* it sends it itself */
     bide_auto_event continued;
     bide_auto_event_waiter continuing;
     bide_auto_event *early_sender; /* starts that coroutine; NULL: there is none, or it sends nothing more */

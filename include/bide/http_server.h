@@ -316,8 +316,7 @@ typedef struct bide_http_sender_ {
     int64_t offset;
     uint64_t left;
     int status;
-    bool is_waiting; /* for the file, or for the client */
-    char *more;      /* memory for pieces of a long part, or NULL */
+    char *more; /* memory for pieces of a long part, or NULL */
     union {
         bide_file_operation read;
         bide_send_file_operation send;

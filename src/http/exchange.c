@@ -386,9 +386,7 @@ bide_slice bide_http_request_trailer(const bide_http_exchange *exchange, const c
 
 void bide_http_set_deadline(bide_http_exchange *exchange, uint64_t time)
 {
-    bide_http_watch *watch = &exchange->connection->watch;
-    watch->whole = time;
-    http_watch_until(watch, time);
+    http_watch_exchange_until(&exchange->connection->watch, time);
 }
 
 void bide_http_set_half_close(bide_http_exchange *exchange, bool is_allowed)
@@ -474,7 +472,7 @@ bide_awaiter *bide_http_upgrade(bide_http_exchange *exchange, const char *protoc
     exchange_keep_texts(exchange);
     output->state = HTTP_OUTPUT_ENDED;
     connection->is_upgraded = true;
-    connection->watch.whole = BIDE_FOREVER;
+    http_watch_exchange_until(&connection->watch, BIDE_FOREVER);
     return bide_http_output_flush_(output);
 }
 

@@ -48,7 +48,6 @@ void bide_http_input_start_(bide_http_input *input, enum http_framing framing, u
     input->must_continue = false;
     input->error = 0;
     input->count = 0;
-    input->is_waiting = false;
 }
 
 void bide_http_input_keep_room_(bide_reader *reader, size_t size)
@@ -276,18 +275,6 @@ static bide_awaiter *http_input_start_read(bide_http_input *input)
     return bide_stream_read(&reader->operation, reader->stream, input->data, size);
 }
 
-static void http_input_start_wait(bide_http_input *input, const bide_context *context)
-{
-    input->is_waiting = true;
-    http_watch_start_wait(input->watch, context);
-}
-
-static void http_input_stop_wait(bide_http_input *input)
-{
-    input->is_waiting = false;
-    http_watch_stop_wait(input->watch);
-}
-
 static bool http_input_ready(bide_awaiter *awaiter)
 {
     bide_http_input *input = bide_container_of(awaiter, bide_http_input, task.frame.awaiter);
@@ -311,21 +298,21 @@ bide_body(http_read)
         self->status = http_input_advance(self);
         if (self->status != -EAGAIN)
             bide_return(self->status);
-        if (self->must_continue) {
+        if (self->must_continue || self->output->has_continue) {
             self->must_continue = false;
             self->status = bide_http_output_put_continue_(self->output);
             while (self->status == -EAGAIN) {
-                http_input_start_wait(self, bide_this_context());
+                http_watch_start_wait(self->watch, HTTP_WATCH_READ, bide_this_context());
                 bide_await_status(self->status, bide_http_output_send_continue_(self->output));
-                http_input_stop_wait(self);
+                http_watch_stop_wait(self->watch, HTTP_WATCH_READ);
                 self->status = bide_http_output_continued_(self->output, self->status);
             }
             if (self->status < 0)
                 bide_return(self->status);
         }
-        http_input_start_wait(self, bide_this_context());
+        http_watch_start_wait(self->watch, HTTP_WATCH_READ, bide_this_context());
         bide_await_status(self->status, http_input_start_read(self));
-        http_input_stop_wait(self);
+        http_watch_stop_wait(self->watch, HTTP_WATCH_READ);
         bide_http_input_filled_(self, self->status);
         if (self->status < 0)
             bide_return(self->status);
@@ -333,8 +320,9 @@ bide_body(http_read)
             bide_return(0);
     }
     bide_finally();
-    if (self->is_waiting) /* the operation is being destroyed: 5 */
-        http_input_stop_wait(self);
+    http_watch_stop_wait(self->watch, HTTP_WATCH_READ);
+    if (self->output->is_continuing) /* the operation is being destroyed: 5 */
+        bide_http_output_leave_continue_(self->output);
     bide_end();
 }
 

@@ -21,12 +21,14 @@
  *    An interim response stands behind earlier responses in the buffer, and is a complete message. The same coroutine
  *    sends it (`early_sender`), for which its read is cancelled (`early_pause`), and the operation only waits. So an
  *    interim response whose operation is cancelled, times out or is destroyed is still sent, and holds no other message
- *    back. When the client has left, the other coroutine sends nothing more, and the operation does it itself.
+ *    back. After a stop of the connection, and when the client has left, the other coroutine sends nothing more, and the
+ *    operation does it itself. A cancelled early send is no error of the output: a write that no stop reaches goes on.
  * 4. A chunk that is being gathered lies in the unsent part of the buffer and is not empty.
  * 5. A read that sends "100 Continue" runs beside a write of another coroutine, so it has an event of its own and does
  *    not use the write's operation. Each end of an early send sets the event, and so does a write that takes the buffer
- *    along. Without an early sender the stream is a carrier's, which takes a head at once, and no write can be waiting:
- *    a waiting write has started the response.
+ *    along. Without an early sender the read sends the buffer early itself (`is_sent_by_read`), unless a write or an
+ *    early send is under way, whose end it awaits. The guard's end does not withdraw the read's send. If the read is
+ *    cancelled, the next read sends the rest (`has_continue`).
  * 6. The watch has a deadline of a write only while it waits, also if the operation is destroyed.
  */
 #include "output.h"
@@ -75,6 +77,7 @@ void bide_http_output_start_(bide_http_output *output)
     output->has_no_body = false;
     output->is_bare = false;
     output->is_sent = false;
+    output->has_continue = false;
     output->error = 0;
     output->count = 0;
 }
@@ -90,8 +93,8 @@ void bide_http_output_init_(bide_http_output *output, bide_writer *writer, bide_
     output->early_status = 0;
     output->early_sender = NULL;
     output->early_pause = NULL;
-    output->is_waiting = false;
     output->is_continuing = false;
+    output->is_sent_by_read = false;
     bide_auto_event_init(&output->returned, false);
     bide_auto_event_init(&output->continued, false);
     bide_http_output_start_(output);
@@ -386,11 +389,22 @@ static bool http_output_ready(bide_awaiter *awaiter)
     return true;
 }
 
+static bool http_output_is_stop(int status)
+{
+    return status == -ECANCELED || status == -ETIMEDOUT;
+}
+
+/* 3 */
+static int http_output_early_error(const bide_http_output *output)
+{
+    return http_output_is_stop(output->early_status) ? 0 : output->early_status;
+}
+
 /* 3 */
 static bool http_output_is_resumable(const bide_http_output *output, int status)
 {
     return output->is_flush && (output->is_request || output->is_interim) &&
-           (status == -ECANCELED || status == -ETIMEDOUT);
+           http_output_is_stop(status);
 }
 
 /* Has the other coroutine send, instead of read. */
@@ -399,18 +413,6 @@ static void http_output_start_early(bide_http_output *output)
     bide_auto_event_set(output->early_sender);
     if (output->early_pause != NULL)
         bide_stop_request(output->early_pause);
-}
-
-static void http_output_start_wait(bide_http_output *output, const bide_context *context)
-{
-    output->is_waiting = true;
-    http_watch_start_wait(output->watch, context);
-}
-
-static void http_output_stop_wait(bide_http_output *output)
-{
-    output->is_waiting = false;
-    http_watch_stop_wait(output->watch);
 }
 
 /* Wakes the read that waits until "100 Continue" was sent: 5 */
@@ -434,36 +436,36 @@ bide_body(http_write)
         bide_return(self->status);
     while (self->is_interim && self->early_sender != NULL &&
            bide_writer_buffered(self->writer) != 0) { /* 3 */
-        http_output_start_wait(self, bide_this_context());
+        http_watch_start_wait(self->watch, HTTP_WATCH_WRITE, bide_this_context());
         http_output_start_early(self);
         bide_await_status(self->status, bide_auto_event_wait(&self->returning, &self->returned));
-        http_output_stop_wait(self);
+        http_watch_stop_wait(self->watch, HTTP_WATCH_WRITE);
         if (self->status == 0)
-            self->status = self->early_status;
+            self->status = http_output_early_error(self);
         if (self->status < 0)
             bide_return(self->status);
     }
     while (self->is_sent_early) { /* 3 */
-        http_output_start_wait(self, bide_this_context());
-        /* (if the operation is destroyed: its bytes are counted, and will not follow) */
-        self->error = self->is_flush ? 0 : -ECANCELED;
+        http_watch_start_wait(self->watch, HTTP_WATCH_WRITE, bide_this_context());
+        self->is_returning = true;
         bide_await_status(self->status, bide_auto_event_wait(&self->returning, &self->returned));
-        self->error = 0;
-        http_output_stop_wait(self);
+        self->is_returning = false;
+        http_watch_stop_wait(self->watch, HTTP_WATCH_WRITE);
         if (self->status == 0)
-            self->status = self->early_status;
+            self->status = http_output_early_error(self);
         if (self->status < 0) {
-            self->error = self->status;
+            if (!http_output_is_resumable(self, self->status))
+                self->error = self->status;
             bide_return(self->status);
         }
     }
     do {
-        http_output_start_wait(self, bide_this_context());
+        http_watch_start_wait(self->watch, HTTP_WATCH_WRITE, bide_this_context());
         self->is_sending = true;
         http_output_wake_continuing(self);
         bide_await_status(self->status, http_output_start_piece(self));
         self->is_sending = false;
-        http_output_stop_wait(self);
+        http_watch_stop_wait(self->watch, HTTP_WATCH_WRITE);
         http_output_finish_piece(self);
         if (self->status < 0) {
             if (!http_output_is_resumable(self, self->status))
@@ -472,8 +474,9 @@ bide_body(http_write)
         }
     } while (self->count != self->size);
     bide_finally();
-    if (self->is_waiting) /* the operation is being destroyed: 6 */
-        http_output_stop_wait(self);
+    http_watch_stop_wait(self->watch, HTTP_WATCH_WRITE);
+    if (self->is_returning && !self->is_flush) /* it is being destroyed: its bytes are counted */
+        self->error = -ECANCELED;
     if (self->is_sending &&
         !http_output_is_resumable(self, -ECANCELED)) /* the operation is being destroyed: 3 */
         self->error = -ECANCELED;
@@ -490,6 +493,7 @@ static bide_awaiter *http_output_start(bide_http_output *output, const void *dat
     output->count = 0;
     output->is_flush = is_flush;
     output->is_interim = false;
+    output->is_returning = false;
     output->is_sending = false;
     output->status = http_output_advance(output);
     return bide_task_init(&output->task, &http_write_start);
@@ -542,7 +546,7 @@ bide_awaiter *bide_http_output_send_early_(bide_http_output *output)
 void bide_http_output_withdraw_(bide_http_output *output)
 {
     bide_writer *writer = output->writer;
-    if (!output->is_sent_early)
+    if (!output->is_sent_early || output->is_sent_by_read)
         return;
     size_t count = bide_stream_count(&writer->operation, writer->stream);
     bide_assert(writer->is_writing && count <= writer->of_buffer);
@@ -587,36 +591,60 @@ bide_awaiter *bide_http_output_fail_(bide_http_output *output, int status)
 int bide_http_output_put_continue_(bide_http_output *output)
 {
     static const char line[] = "HTTP/1.1 100 Continue\r\n\r\n";
+    if (output->has_continue) { /* a read that was cancelled has put it */
+        output->has_continue = http_output_earlier(output) != 0;
+        return output->has_continue ? -EAGAIN : 0;
+    }
     if (output->state != HTTP_OUTPUT_NOTHING) /* the client no longer waits for it */
         return 0;
-    if (output->early_sender == NULL &&
-        !output->is_framed) { /* the client has left, or the connection ends */
-        output->error = output->early_status;
-        return output->error < 0 ? output->error : -ECANCELED;
-    }
-    return bide_http_output_put_(output, line, sizeof line - 1) ? -EAGAIN : -EMSGSIZE;
+    output->has_continue = bide_http_output_put_(output, line, sizeof line - 1);
+    return output->has_continue ? -EAGAIN : -EMSGSIZE;
 }
 
 bide_awaiter *bide_http_output_send_continue_(bide_http_output *output)
 {
-    if (output->early_sender == NULL) /* 5 */
-        return bide_http_output_flush_interim_(output);
     bide_auto_event_reset(&output->continued);
     output->is_continuing = true;
-    http_output_start_early(output);
+    if (output->early_sender != NULL) {
+        http_output_start_early(output);
+    } else if (!output->is_sent_early && !output->is_sending) { /* 5 */
+        output->is_sent_by_read = true;
+        return bide_http_output_send_early_(output);
+    }
     return bide_auto_event_wait(&output->continuing, &output->continued);
 }
 
 int bide_http_output_continued_(bide_http_output *output, int status)
 {
     output->is_continuing = false;
-    if (status < 0 || output->is_sending || http_output_earlier(output) == 0)
+    if (output->is_sent_by_read) {
+        output->is_sent_by_read = false;
+        status = bide_http_output_take_back_(output, status);
+        if (output->error == 0)
+            output->error = http_output_early_error(output);
+        if (http_output_is_stop(status))
+            output->early_status = -ECANCELED;
+    }
+    if (status < 0)
         return status;
-    if (output->early_status < 0)
-        return output->early_status;
-    if (output->error < 0 && !output->is_waiting) /* (of a write that waits it may be for a while) */
-        return output->error;
-    return output->early_sender != NULL ? -EAGAIN : -ECANCELED;
+    if (output->is_sending || http_output_earlier(output) == 0) {
+        output->has_continue = false;
+        return 0;
+    }
+    if (http_output_early_error(output) < 0)
+        return http_output_early_error(output);
+    return output->error < 0 ? output->error : -EAGAIN;
+}
+
+void bide_http_output_leave_continue_(bide_http_output *output)
+{
+    output->is_continuing = false;
+    if (!output->is_sent_by_read)
+        return;
+    output->is_sent_by_read = false;
+    bide_http_output_withdraw_(output);
+    output->early_status = -ECANCELED;
+    bide_auto_event_set(&output->returned);
 }
 
 /* ---- The end ---- */

@@ -58,7 +58,7 @@ bide_awaiter *bide_http_output_flush_(bide_http_output *output);
  */
 bide_awaiter *bide_http_output_flush_interim_(bide_http_output *output);
 
-/* The other coroutine sends no more interim responses: the operation that waits for it, and later ones, send them. */
+/* The other coroutine sends no more: the operations that wait for it, and later ones, send themselves. */
 void bide_http_output_end_early_(bide_http_output *output);
 
 /*
@@ -77,13 +77,15 @@ bide_awaiter *bide_http_output_fail_(bide_http_output *output, int status);
 
 /*
  * "100 Continue", for a read that waits for the body, beside another coroutine's write. bide_http_output_put_continue_
- * puts it into the buffer, unless a response has started. Returns 0 (nothing is to be sent), -EAGAIN (await
- * bide_http_output_send_continue_, and pass its status to bide_http_output_continued_, which returns the same), or an
- * error: -EMSGSIZE (there is no room), -ECANCELED (the connection is ending), and those of the stream.
+ * puts it into the buffer, unless a response has started, or an earlier read has put it. Returns 0 (nothing is to be
+ * sent), -EAGAIN (await bide_http_output_send_continue_, and pass its status to bide_http_output_continued_, which returns the same), or an
+ * error: -EMSGSIZE (there is no room), and those of the stream. If that awaiter is destroyed,
+ * bide_http_output_leave_continue_ replaces the last call.
  */
 int bide_http_output_put_continue_(bide_http_output *output);
 bide_awaiter *bide_http_output_send_continue_(bide_http_output *output);
 int bide_http_output_continued_(bide_http_output *output, int status);
+void bide_http_output_leave_continue_(bide_http_output *output);
 
 /*
  * Counts bytes of the body that are sent by other means. Errors: -EMSGSIZE (exceeds the announced

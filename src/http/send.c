@@ -77,6 +77,14 @@ static int http_sender_account(bide_http_sender_ *self, size_t count)
     return 0;
 }
 
+/* A part whose rest is missing makes the message invalid, also if the operation is being destroyed. */
+static void http_sender_note_end(bide_http_sender_ *self)
+{
+    bide_http_output *output = &self->connection->output;
+    if (self->left != 0 && output->error == 0)
+        output->error = -ECANCELED;
+}
+
 /*
  * Reads the next piece of a long part, if the page cache has it and the server's memory is the heap.
  * Returns its size, 0 if the buffer is to be used, or -ENODATA at the end of the file.
@@ -124,11 +132,9 @@ bide_coroutine(http_sender_copy_body)
                               : -EAGAIN;
         self->status = count >= 0 ? http_sender_account(self, (size_t)count) : -EAGAIN;
         if (self->status == -EAGAIN) {
-            self->is_waiting = true;
             bide_await_status(self->status,
                               bide_read_at(&self->read, self->file, writer->buffer + writer->end,
                                            size, self->offset));
-            self->is_waiting = false;
             if (self->status == 0)
                 self->status = http_sender_account(self, self->read.operation.count);
         }
@@ -139,8 +145,7 @@ bide_coroutine(http_sender_copy_body)
     }
     bide_finally();
     free(self->more);
-    if (self->is_waiting) /* the operation is being destroyed: the rest is missing */
-        self->connection->output.error = -ECANCELED;
+    http_sender_note_end(self);
     bide_end();
 }
 
@@ -150,14 +155,12 @@ bide_coroutine(http_sender_send_body)
     bide_begin(http_sender_send_body, bide_http_sender_ * self);
     bide_try(bide_http_output_flush_(&self->connection->output));
     while (self->left != 0) {
-        http_watch_start_wait(&self->connection->watch, bide_this_context());
-        self->is_waiting = true;
+        http_watch_start_wait(&self->connection->watch, HTTP_WATCH_WRITE, bide_this_context());
         bide_await_status(self->status,
                           bide_send_file(&self->send, self->connection->stream.object, self->file,
                                          self->offset,
                                          http_sender_next_size(self, HTTP_SENDER_PIECE)));
-        self->is_waiting = false;
-        http_watch_stop_wait(&self->connection->watch);
+        http_watch_stop_wait(&self->connection->watch, HTTP_WATCH_WRITE);
         self->offset += (int64_t)self->send.count;
         bide_assert(self->send.count <= self->left);
         self->left -= self->send.count;
@@ -169,10 +172,8 @@ bide_coroutine(http_sender_send_body)
         }
     }
     bide_finally();
-    if (self->is_waiting) { /* the operation is being destroyed: nobody knows what was sent */
-        http_watch_stop_wait(&self->connection->watch);
-        self->connection->output.error = -ECANCELED;
-    }
+    http_watch_stop_wait(&self->connection->watch, HTTP_WATCH_WRITE);
+    http_sender_note_end(self);
     bide_end();
 }
 
@@ -194,7 +195,6 @@ bide_awaiter *bide_http_write_file(bide_http_exchange *exchange, bide_descriptor
     sender->file = file;
     sender->offset = (int64_t)offset;
     sender->left = length;
-    sender->is_waiting = false;
     sender->more = NULL;
     bool copies = length <= http_sender_room(&connection->writer) ||
                   !http_sender_is_socket(connection->stream);

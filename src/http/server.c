@@ -678,9 +678,10 @@ bide_coroutine(http_connection_loop)
                 bide_try(bide_http_output_flush_(&connection->output));
                 connection = self->connection;
             }
-            http_watch_start_wait(&connection->watch, bide_this_context());
+            http_watch_start_wait(&connection->watch, HTTP_WATCH_READ, bide_this_context());
             bide_await_status(self->connection->status, http_connection_fill_body(connection));
             connection = self->connection;
+            http_watch_stop_wait(&connection->watch, HTTP_WATCH_READ);
             if (!http_connection_on_filled(connection))
                 bide_return(connection->status);
         }
@@ -718,10 +719,10 @@ void bide_http_init_connection_(bide_http_connection *connection, char *memory)
                            0); /* a rejected head has no body */
     bide_http_output_init_(&connection->output, &connection->writer, &connection->watch);
     connection->watch.between = options->body_idle_timeout;
-    connection->watch.until = BIDE_FOREVER;
     connection->watch.whole = BIDE_FOREVER;
     connection->watch.armed = BIDE_FOREVER;
     connection->watch.nudge = &connection->watcher.nudge;
+    http_watch_until(&connection->watch, BIDE_FOREVER);
     bide_auto_event_init(&connection->watcher.nudge, false);
     connection->requests = 0;
     connection->scanned = 0;

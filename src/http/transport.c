@@ -39,8 +39,6 @@ void bide_http_transport_init(bide_http_connection *connection, bide_http_server
     bide_http_init_connection_(connection, memory);
     connection->transport = HTTP_PROTOCOL_NO;
     connection->watch.nudge = nudge;
-    connection->watch.until = BIDE_FOREVER;
-    connection->watch.whole = BIDE_FOREVER;
     connection->output.is_framed = true;
 }
 

@@ -114,8 +114,8 @@ void bide_http2_stop_stream_(http2_stream *stream, int error)
 
 void bide_http2_expire_stream_(http2_stream *stream)
 {
-    stream->http.watch.until = BIDE_FOREVER;
     stream->http.watch.whole = BIDE_FOREVER;
+    http_watch_until(&stream->http.watch, BIDE_FOREVER);
     if (stream->has_started && !stream->has_ended)
         bide_stop_request_with(&stream->branch.stop, -ETIMEDOUT);
     else

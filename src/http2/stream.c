@@ -239,7 +239,7 @@ int bide_http2_put_body_(nghttp2_session *session, nghttp2_frame *frame, const u
     if (stream->left == 0 && !stream->is_finished)
         bide_single_consumer_auto_event_set(&stream->written);
     else if (!stream->http.is_upgraded || stream->is_finished) /* (no deadlines after an upgrade) */
-        http_watch_start_wait_at(&stream->http.watch, connection->now);
+        http_watch_start_wait_at(&stream->http.watch, HTTP_WATCH_WRITE, connection->now);
     return 0;
 }
 
@@ -417,7 +417,7 @@ void bide_http2_end_stream_(http2_stream *stream)
     stream->vectors = &stream->vector;
     stream->offset = 0;
     stream->left = end - writer->begin;
-    http_watch_start_wait_at(&stream->http.watch, stream->owner->now);
+    http_watch_start_wait_at(&stream->http.watch, HTTP_WATCH_WRITE, stream->owner->now);
     if (http2_submit(stream) < 0)
         bide_http2_reset_stream_(stream, NGHTTP2_INTERNAL_ERROR);
 }

@@ -1,6 +1,6 @@
 /*
  * Handlers with several coroutines: reads and writes that are destroyed while their handler goes on, and a read that
- * sends "100 Continue" while another coroutine responds.
+ * sends "100 Continue" while another coroutine responds. Handlers that go on after a stop.
  */
 #include "http_peer.h"
 
@@ -126,8 +126,44 @@ bide_coroutine(both_body)
     bide_finally();
     if (!path_is(&self->exchange, "/earlier"))
         bide_scope_destroy(&self->scope);
+    handled.counted_at = bide_now(bide_this_context());
     handled.ended++;
     bide_end();
+}
+
+/* The other operation waits: its deadline stays. */
+static void a_read_or_write_that_ends_leaves_the_deadline_of_the_other(void **state)
+{
+    static const char head[] = "POST /reads HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\n";
+    static char whole[sizeof head + 4];
+    (void)state;
+    peer_init(&one, &(bide_http_options){.handler = {&both_body, sizeof(struct both)},
+                                         .body_idle_timeout = 30 * SECOND,
+                                         .request_timeout = 300 * SECOND});
+    one.ends = false;
+    delay = 1;
+
+    /* the write stalls, the read ends */
+    snprintf(whole, sizeof whole, "%sbody", head);
+    response_size = sizeof text;
+    one.reads_not = true;
+    one.cut = sizeof head - 1;
+    assert_int_equal(peer_say(&one, whole), -ETIMEDOUT);
+    assert_int_equal(handled.read, 4);
+    assert_int_equal(handled.error, -ETIMEDOUT);
+    assert_int_equal((handled.counted_at - one.began) / SECOND, 30);
+
+    /* the read stalls, the write ends */
+    response_size = PEER_PIPE + 1;
+    one.reads_not = false;
+    one.read_pause = SECOND;
+    one.cut = 0;
+    (void)peer_say(&one, head);
+    assert_int_equal(one.connection.input.status, -ETIMEDOUT);
+    assert_int_equal(handled.read, 0);
+    assert_int_equal(handled.error, 0);
+    assert_int_equal((handled.counted_at - one.began) / SECOND, 30);
+    peer_end(&one);
 }
 
 static void a_response_may_begin_while_100_continue_is_sent(void **state)
@@ -163,9 +199,123 @@ static void a_response_may_begin_while_100_continue_is_sent(void **state)
     peer_end(&one);
 }
 
+/* ---- Operations that a stop does not reach ---- */
+
+struct sheltered_part {
+    bide_task task;
+    bide_branch branch;
+    bide_http_exchange *exchange;
+    bide_with_stop_operation sheltered;
+    bide_with_deadline_operation limited;
+    char body[16];
+    int status;
+};
+
+bide_coroutine(sheltered_part_body)
+{
+    bide_begin(sheltered_part_body, struct sheltered_part * self);
+    if (path_is(self->exchange, "/gives-up")) { /* for a time, while "100 Continue" is being sent */
+        bide_await_status(self->status,
+                          bide_with_stop(&self->sheltered, NULL,
+                                         bide_with_timeout(&self->limited, MILLISECOND,
+                                                           bide_http_read(self->exchange, self->body, sizeof self->body))));
+        assert_int_equal(self->status, -ETIMEDOUT);
+    }
+    bide_await_status(self->status,
+                      bide_with_stop(&self->sheltered, NULL,
+                                     bide_http_read(self->exchange, self->body, sizeof self->body)));
+    keep_body(self->body, self->exchange->count);
+    bide_return(self->status);
+    bide_end();
+}
+
+struct sheltered {
+    bide_http_exchange exchange;
+    bide_scope scope;
+    struct sheltered_part part;
+    bide_with_stop_operation sheltered;
+    bide_sleep sleep;
+    int status;
+};
+
+/* Its connection is stopped before it reads. It responds after that, or after `delay`. */
+bide_coroutine(sheltered_body)
+{
+    bide_begin(sheltered_body, struct sheltered * self);
+    handled.begun++;
+    if (path_is(&self->exchange, "/earlier")) {
+        bide_try(bide_http_respond(&self->exchange, text,
+                                   strtoul(self->exchange.request.query.data, NULL, 10)));
+        bide_return(0);
+    }
+    bide_await_status(handled.slept, bide_sleep_for(&self->sleep, 5 * SECOND));
+    self->part.exchange = &self->exchange;
+    bide_scope_init(&self->scope, bide_this_frame());
+    bide_scope_spawn(&self->scope, &self->part.branch, bide_task_init(&self->part.task, &sheltered_part_body));
+    if (path_is(&self->exchange, "/responds")) {
+        bide_await(bide_with_stop(&self->sheltered, NULL, bide_sleep_for(&self->sleep, delay)));
+    } else {
+        bide_await_status(self->status, bide_with_stop(&self->sheltered, NULL, bide_scope_join(&self->scope)));
+    }
+    bide_await_status(handled.error,
+                      bide_with_stop(&self->sheltered, NULL, bide_http_respond(&self->exchange, text, response_size)));
+    bide_await_status(self->status, bide_with_stop(&self->sheltered, NULL, bide_http_flush(&self->exchange)));
+    bide_await_status(self->status, bide_with_stop(&self->sheltered, NULL, bide_scope_join(&self->scope)));
+    bide_finally();
+    if (!path_is(&self->exchange, "/earlier"))
+        bide_scope_destroy(&self->scope);
+    handled.ended++;
+    bide_end();
+}
+
+/* The output of the connection goes on: 100 Continue is sent by the read, behind the earlier response. */
+static void a_sheltered_read_sends_100_continue_after_a_stop(void **state)
+{
+    static const char *const requests[] = {POST("/reads"), POST("/responds"), POST("/gives-up")};
+    static char input[600], wanted[100000];
+    (void)state;
+    peer_init(&one, &(bide_http_options){.handler = {&sheltered_body, sizeof(struct sheltered)},
+                                         .body_idle_timeout = 1000 * SECOND,
+                                         .request_timeout = 1000 * SECOND});
+    memset(text, 'x', sizeof text);
+    one.piece = 256;
+    one.read_pause = SECOND; /* so much in a second */
+    one.stop_after = 3;
+    for (size_t i = 0; i < sizeof requests / sizeof *requests; i++)
+        for (size_t earlier = 0; earlier < 3000; earlier += 577)
+            for (delay = 1; delay < 4 * SECOND; delay += SECOND / 2) {
+                int before = earlier == 0 ? 0
+                                          : snprintf(input, sizeof input, "GET /earlier?%zu HTTP/1.1\r\nHost: a\r\n\r\n", earlier);
+                before += snprintf(input + before, sizeof input - (size_t)before, "%s", requests[i]);
+                snprintf(input + before, sizeof input - (size_t)before, "body");
+                size_t size = 0;
+                if (earlier != 0) {
+                    size = (size_t)sprintf(wanted, HEAD("200 OK") "Content-Length: %zu\r\n\r\n", earlier);
+                    memset(wanted + size, 'x', earlier);
+                    size += earlier;
+                }
+                size += (size_t)sprintf(wanted + size, "HTTP/1.1 100 Continue\r\n\r\n");
+                one.cut = (size_t)before; /* the body follows "100 Continue" */
+                one.cut_until = size;
+                response_size = 2000;
+                size += (size_t)sprintf(wanted + size, HEAD("200 OK") "Content-Length: %zu\r\n\r\n", response_size);
+                memset(wanted + size, 'x', response_size);
+                wanted[size + response_size] = '\0';
+                (void)peer_say(&one, input);
+                assert_int_equal(handled.slept, -ECANCELED);
+                assert_int_equal(handled.error, 0);
+                assert_int_equal(handled.read, 4);
+                assert_memory_equal(handled.body, "body", 4);
+                assert_string_equal(one.output, wanted);
+            }
+    peer_end(&one);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_sheltered_read_sends_100_continue_after_a_stop),
+        cmocka_unit_test(a_read_or_write_that_ends_leaves_the_deadline_of_the_other),
         cmocka_unit_test(a_destroyed_operation_leaves_no_deadline),
         cmocka_unit_test(a_response_may_begin_while_100_continue_is_sent),
     };

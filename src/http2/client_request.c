@@ -362,14 +362,13 @@ void bide_http2_client_start_waiting_(bide_http2_client *client, const bide_cont
                                 client->session, NGHTTP2_SETTINGS_ENABLE_CONNECT_PROTOCOL) == 1;
     bide_http2_request *next;
     for (bide_http2_request *request = client->waiting.first; request != NULL; request = next) {
+        bool is_held = client->is_doubted || client->active.count >= max;
         next = request->next;
         if (request->is_extended && !client->has_settings) /* 7 */
             continue;
         if (request->is_extended && !allows_protocols) {
             bide_http2_request_end_(request, -EPROTONOSUPPORT);
-        } else if (client->is_doubted || client->active.count >= max) {
-            return;
-        } else if (!http2_request_submit(request, context)) {
+        } else if (!is_held && !http2_request_submit(request, context)) {
             bide_http2_client_go_away_(client);
             return;
         }

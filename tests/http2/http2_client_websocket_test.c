@@ -355,6 +355,19 @@ static void a_server_without_the_setting_gets_no_request(void **state)
     }
 }
 
+/* ... and is not held until a stream is free. */
+static void a_server_without_the_setting_and_without_a_free_stream_is_no_wait(void **state)
+{
+    (void)state;
+    job *other = talk3_job(&one, "/hello"), *held = talk3_job(&one, "/hello"), *job = open_at("/chat");
+    other->deadline = held->deadline = 100 * SECOND; /* the server never answers */
+    ws_of(job)->deadline = 50 * SECOND;
+    talk3_step(&one, 0, BYTES(HEAD("\14", "\4", "\0", "\0") "\0\3\0\0\0\1" "\0\x08\0\0\0\0"));
+    assert_int_equal(talk3_run(&one), -ETIMEDOUT); /* of the others */
+    assert_int_equal(one.heads, 1);
+    assert_int_equal(ws_of(job)->opened, -EPROTONOSUPPORT);
+}
+
 /* The settings come behind another request, which passes. */
 static void it_waits_for_the_settings_and_holds_no_other_request(void **state)
 {
@@ -405,6 +418,7 @@ int main(void)
         TEST(requests_of_other_kinds_are_invalid),
         TEST(it_may_end_at_each_moment),
         TEST(a_server_without_the_setting_gets_no_request),
+        TEST(a_server_without_the_setting_and_without_a_free_stream_is_no_wait),
         TEST(it_waits_for_the_settings_and_holds_no_other_request),
         TEST(wrong_answers_are_refused),
     };

@@ -237,6 +237,18 @@ bide_slice bide_http_client_field(const bide_http_client *client, const char *na
 bide_slice bide_http_client_trailer(const bide_http_client *client, const char *name);
 
 /*
+ * All trailers of the response, `*count` of them, which are there when the body has ended.
+ * Threads: the stream's. Progress: wait-free.
+ */
+BIDE_INLINE const bide_http_field *bide_http_client_trailers(const bide_http_client *client,
+                                                             size_t *count)
+{
+    const bide_http_input *input = &client->input;
+    *count = input->trailer_count;
+    return input->fields + input->field_count;
+}
+
+/*
  * Has the response been read to its end, and may another request follow on the connection? The stream itself may
  * hold bytes that the server has sent since: over TLS, see bide_tls_has_input.
  * Threads: the stream's. Progress: wait-free.

@@ -184,7 +184,8 @@ typedef struct bide_http_options {
 
     /*
      * An exchange has ended: with 0, with the error of its handler, also if the response reports that, or with
-     * the error that cut it short. For logs, and counts of the user's. NULL: none.
+     * the error that cut it short. For logs, and counts of the user's. A stream of HTTP/2 that the client resets may
+     * end before its handler began: then the handler's frame holds no values yet. NULL: none.
      */
     void (*ended)(bide_http_exchange *exchange, int error);
 
@@ -367,6 +368,7 @@ struct bide_http_connection {
     bide_http_around_ around;
     uint8_t transport;              /* by the server's carrier, or may it be? */
     void *protocols;                /* the carrier's own */
+    bide_http_connection *accepted; /* see bide_http_outer_connection */
     bide_http_talk_ other_protocol; /* for the frame of the carrier's coroutine */
     int status;
     int rejection; /* the status of a response that refuses the request */
@@ -401,6 +403,16 @@ BIDE_MUST_AWAIT
 bide_awaiter *bide_http_serve(bide_http_connection *connection, bide_http_server *server,
                               bide_stream stream, void *memory);
 
+/*
+ * The connection that the client has made, as bide_http_serve had it: with HTTP/1.1 this one, and with HTTP/2, where
+ * each request has a connection of its own, the one that carries it. So a program finds what it keeps beside it.
+ * Threads: the loop's. Progress: wait-free.
+ */
+BIDE_INLINE bide_http_connection *bide_http_outer_connection(const bide_http_connection *connection)
+{
+    return connection->accepted;
+}
+
 /* ---- The request's body ---- */
 
 /*
@@ -434,6 +446,18 @@ bide_slice bide_http_request_field(const bide_http_exchange *exchange, const cha
  * Threads: the loop's. Progress: wait-free, linear in the trailers.
  */
 bide_slice bide_http_request_trailer(const bide_http_exchange *exchange, const char *name);
+
+/*
+ * All trailers of the request, `*count` of them, which are there when the body has ended.
+ * Threads: the loop's. Progress: wait-free.
+ */
+BIDE_INLINE const bide_http_field *bide_http_request_trailers(const bide_http_exchange *exchange,
+                                                              size_t *count)
+{
+    const bide_http_input *input = &exchange->connection->input;
+    *count = input->trailer_count;
+    return input->fields + input->field_count;
+}
 
 /* ---- The response ---- */
 

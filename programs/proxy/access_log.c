@@ -33,7 +33,9 @@ static void count_bytes(struct forward *self)
 
 void access_log_ended(bide_http_exchange *exchange, int error)
 {
-    struct forward *self = bide_container_of(exchange, struct forward, exchange);
+    struct forward *self = exchange->argument;
+    if (self == NULL) /* a stream that its client has reset before the handler began */
+        return;
     struct session *session = self->session;
     struct log *log = &session->program->log;
     char client[BIDE_ADDRESS_TEXT];
@@ -61,8 +63,7 @@ void access_log_ended(bide_http_exchange *exchange, int error)
 
 void access_log_refused(bide_http_connection *connection, bide_slice line, int status)
 {
-    struct http *http = bide_container_of(connection, struct http, connection);
-    struct session *session = http->session;
+    struct session *session = http_session(connection);
     struct log *log = &session->program->log;
     char client[BIDE_ADDRESS_TEXT], text[256];
     if (!log_is_on(log))

@@ -161,6 +161,7 @@ struct listen {
     uint64_t idle_timeout;
     uint64_t header_timeout;
     enum forwarded forwarded;
+    bool has_no_http2;
     uint64_t max_body;                  /* of a request; 0: no limit */
     struct web *web;                    /* mode http: the HTTP server (http.c) */
     uint64_t rate, burst;               /* connections per second, and in a burst; 0: no limit */

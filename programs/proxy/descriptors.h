@@ -5,7 +5,8 @@
  *
  *     reserve   listeners, health checks, names, the log, reloads: always available
  *     clients   two for each, its own and the one to a server; of the status page, one
- *     spare     for connections that are kept idle, and pipes of relays; without it there are none
+ *     spare     for connections that are kept idle, pipes of relays, and further requests of a client of HTTP/2
+ *               (turns.h); without it there are none
  *
  * Clients beyond their listener's share wait in the queue of its socket, as they do beyond max-connections.
  *

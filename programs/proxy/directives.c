@@ -314,6 +314,16 @@ static bool read_max_body(struct reading *reading)
                           &reading->listen->max_body);
 }
 
+static bool read_http2(struct reading *reading)
+{
+    bool is_on;
+    if (!reading_switch(reading, reading->words[1], &is_on))
+        return false;
+    reading->listen->has_no_http2 = !is_on;
+    return PROXY_HAS_HTTP2 || !is_on ||
+           reading_fail(reading, reading->line, "this proxy was built without HTTP/2");
+}
+
 /* ---- The table ---- */
 
 static const struct directive directives[] = {
@@ -338,6 +348,7 @@ static const struct directive directives[] = {
     {"rate", LISTEN, 1, 2, read_rate, "CONNECTIONS-A-SECOND [AT-ONCE]"},
     {"client-rate", LISTEN, 1, 2, read_client_rate, "REQUESTS-A-SECOND [AT-ONCE]"},
     {"forwarded", LISTEN, 1, 1, read_forwarded, "x-forwarded, standard or off"},
+    {"http2", LISTEN, 1, 1, read_http2, "on or off"},
     {"max-body", LISTEN, 1, 1, read_max_body, "BYTES"},
     {"certificate", LISTEN, 1, 2, read_certificate, "FILE [KEY-FILE]"},
     {"ocsp", LISTEN, 1, 1, read_ocsp, "FILE"},

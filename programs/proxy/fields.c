@@ -35,8 +35,7 @@ static bool list_contains(bide_slice list, bide_slice name)
     return false;
 }
 
-/* True if the field is hop-by-hop, whatever "Connection" lists. */
-static bool is_hop_by_hop(bide_slice name)
+bool fields_is_hop_by_hop(bide_slice name)
 {
     switch (name.size) {
     case 2:
@@ -69,6 +68,11 @@ static bool connection_names_fields(const bide_http_field *fields, size_t count)
             return true;
     }
     return false;
+}
+
+bool fields_list_contains(bide_slice list, const char *name)
+{
+    return list.data != NULL && list_contains(list, (bide_slice){name, strlen(name)});
 }
 
 static bool is_named_by_connection(const bide_http_field *fields, size_t count, bide_slice name)
@@ -106,6 +110,9 @@ static bool is_replaced(const struct forward *self, bide_slice name)
         return bide_http_is(name, "Host");
     case 6:
         return bide_http_is(name, "Expect") && self->exchange.request.length == 0;
+    case 17:
+        return (self->key[0] != '\0' && bide_http_is(name, "Sec-WebSocket-Key")) ||
+               fields_is_forwarded(self->session->listen->forwarded, name);
     default:
         return fields_is_forwarded(self->session->listen->forwarded, name);
     }
@@ -219,7 +226,7 @@ int fields_add_to_request(struct forward *self)
                                                        fields_origin_target(request), host);
     for (size_t i = 0; status == 0 && i < request->field_count; i++) {
         const bide_http_field *field = &request->fields[i];
-        if (is_hop_by_hop(field->name) || is_replaced(self, field->name) ||
+        if (fields_is_hop_by_hop(field->name) || is_replaced(self, field->name) ||
             rules_drop(self->session->listen->request_rules, field->name) ||
             rules_drop(self->backend->request_rules, field->name) ||
             (has_others &&
@@ -234,6 +241,8 @@ int fields_add_to_request(struct forward *self)
                                 self->backend->request_rules);
     if (status == 0)
         status = add_to_request(client, self->backend->request_rules, NULL);
+    if (status == 0 && self->key[0] != '\0')
+        status = bide_http_client_add(client, "Sec-WebSocket-Key", self->key);
     if (status == 0 && self->protocol[0] != '\0')
         status = bide_http_client_request_upgrade(client, self->protocol);
     return status;
@@ -270,7 +279,8 @@ int fields_add_to_response(struct forward *self)
     int status = 0;
     for (size_t i = 0; status == 0 && i < response->field_count; i++) {
         const bide_http_field *field = &response->fields[i];
-        if (is_hop_by_hop(field->name) || bide_http_is(field->name, "Date") ||
+        if (fields_is_hop_by_hop(field->name) || bide_http_is(field->name, "Date") ||
+            (self->key[0] != '\0' && bide_http_is(field->name, "Sec-WebSocket-Accept")) ||
             rules_drop(self->session->listen->response_rules, field->name) ||
             rules_drop(self->backend->response_rules, field->name) ||
             (has_others &&

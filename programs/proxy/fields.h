@@ -23,6 +23,12 @@ int fields_add_to_response(struct forward *self);
  */
 bool fields_parse_upgrade(struct forward *self);
 
+/* True if the field is hop-by-hop, whatever "Connection" lists. */
+bool fields_is_hop_by_hop(bide_slice name);
+
+/* True if `name` is in a comma-separated list, whose data may be NULL. */
+bool fields_list_contains(bide_slice list, const char *name);
+
 /* True if the proxy writes this field of requests, with this kind of `forwarded`. */
 bool fields_is_forwarded(enum forwarded forwarded, bide_slice name);
 

@@ -20,6 +20,7 @@
  *  6. A request that has waited in vain for a connection of a full server gets a 504. That is no failure
  *     of the server, and no other one is tried: only a full server is waited for, the client's own, or
  *     one of servers that are all full.
+ *  7. A stream of HTTP/2 that a relay has broken off is reset. A connection of HTTP/1.1 is closed then.
  *
  * All of it runs on the program's loop.
  */
@@ -31,7 +32,10 @@
 #include "proxy_header.h"
 #include "redirect.h"
 #include "routes.h"
+#include "scratch.h"
 #include "sticky.h"
+#include "trailers.h"
+#include "turns.h"
 #include "upgrade.h"
 
 #include <bide/coroutine.h>
@@ -41,7 +45,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_STALE = MAX_POOL_CONNECTIONS, MAX_FREE_SCRATCH = 512 };
+enum { MAX_STALE = MAX_POOL_CONNECTIONS };
 
 #define CONTINUE_TIMEOUT UINT64_C(1000000000) /* nanoseconds */
 
@@ -58,8 +62,8 @@ static void choose_route(struct forward *self)
 
 static void forward_init(struct forward *self)
 {
-    struct http *http = bide_container_of(self->exchange.connection, struct http, connection);
-    self->session = http->session;
+    self->session = http_session(self->exchange.connection);
+    self->exchange.argument = self; /* (access_log_ended) */
     self->backend = NULL;
     self->server = self->last = self->named = NULL;
     self->scratch = NULL;
@@ -69,42 +73,13 @@ static void forward_init(struct forward *self)
     self->started_at = forward_now(self);
     self->in = self->out = 0;
     self->status = self->response_status = 0;
-    self->has_read = false;
+    self->has_read = self->has_turn = self->has_spare = false;
     access_log_note(self);
     self->session->program->statistics.requests++;
     choose_route(self);
     (void)fields_parse_upgrade(self);
     if (session_is_outdated(self->session))
         bide_http_close_after(&self->exchange);
-}
-
-static struct scratch *acquire_scratch(struct program *program)
-{
-    struct scratch *scratch = program->free_scratch;
-    if (scratch == NULL)
-        return malloc(sizeof *scratch);
-    bide_assert(program->free_scratch_count > 0);
-    program->free_scratch = scratch->next;
-    program->free_scratch_count--;
-    return scratch;
-}
-
-static void release_scratch(struct program *program, struct scratch *scratch)
-{
-    if (program->free_scratch_count >= MAX_FREE_SCRATCH) {
-        free(scratch);
-        return;
-    }
-    scratch->next = program->free_scratch;
-    program->free_scratch = scratch;
-    program->free_scratch_count++;
-}
-
-void forward_free_scratch(struct program *program)
-{
-    while (program->free_scratch != NULL)
-        free(acquire_scratch(program));
-    bide_assert(program->free_scratch_count == 0);
 }
 
 /* The nanoseconds until the client may send its next request; 0: it may send this one. */
@@ -274,10 +249,10 @@ static bide_awaiter *write_body(struct forward *self)
  * True if more of the body is buffered. In a chunked body, the next data follows the line of the
  * next chunk's size, and the data read so far ends with the previous chunk.
  */
-static bool has_next_piece(bide_reader *reader, uint64_t length)
+static bool has_next_piece(bide_reader *reader, bool is_chunked)
 {
     size_t size = bide_reader_buffered(reader);
-    if (length != BIDE_HTTP_UNKNOWN)
+    if (!is_chunked)
         return size != 0;
     const char *data = bide_reader_peek(reader);
     const char *forward_finish = size > 2 ? memchr(data + 2, '\n', size - 2) : NULL;
@@ -291,7 +266,9 @@ static bool has_next_piece(bide_reader *reader, uint64_t length)
 static bool client_pauses(struct forward *self)
 {
     return self->in != self->exchange.request.length &&
-           !has_next_piece(bide_http_reader(&self->exchange), self->exchange.request.length);
+           !has_next_piece(bide_http_reader(&self->exchange),
+                           self->exchange.request.length == BIDE_HTTP_UNKNOWN &&
+                               self->exchange.request.major == 1);
 }
 
 static bide_awaiter *flush_request(struct forward *self)
@@ -396,7 +373,8 @@ static bool server_pauses(struct forward *self)
 {
     bide_http_client *client = &self->scratch->client;
     return self->out != client->response.length && !client->reader.has_ended &&
-           !has_next_piece(bide_http_client_reader(client), client->response.length);
+           !has_next_piece(bide_http_client_reader(client),
+                           client->response.length == BIDE_HTTP_UNKNOWN);
 }
 
 /* ---- The exchange ---- */
@@ -406,8 +384,9 @@ static void forward_finish(struct forward *self)
     release_server(self, false);
     bide_assert(self->connection == NULL && self->server == NULL);
     if (self->scratch != NULL)
-        release_scratch(self->session->program, self->scratch);
+        scratch_release(self->session->program, self->scratch);
     self->scratch = NULL;
+    turns_end(self);
 }
 
 /*
@@ -423,12 +402,14 @@ bide_declared_coroutine(forward_body)
         bide_try(own_reject_rate(self, wait));
         bide_return(0);
     }
-    if (self->exchange.request.method == BIDE_HTTP_CONNECT) {
+    if (self->exchange.request.method == BIDE_HTTP_CONNECT || upgrade_is_unknown(self)) {
         bide_try(own_reject_tunnel(self));
         bide_return(0);
     }
-    self->status = self->route_status;
-    if (self->redirect != NULL)
+    self->status = upgrade_make_key(self);
+    if (self->status == 0)
+        self->status = self->route_status;
+    if (self->redirect != NULL && self->status == 0)
         self->status = redirect_add_location(&self->exchange, self->redirect);
     if (self->status == -EINVAL || self->status == -EMSGSIZE) {
         bide_try(own_reject_request(self));
@@ -442,9 +423,15 @@ bide_declared_coroutine(forward_body)
     }
     if (self->backend == NULL)
         bide_return(-ENOENT);
-    self->scratch = acquire_scratch(self->session->program);
+    self->scratch = scratch_acquire(self->session->program);
     if (self->scratch == NULL)
         bide_return(-ENOMEM);
+    if (!turns_try(self)) {
+        bide_await_status(self->status, turns_wait(self));
+        if (self->status < 0)
+            bide_return(self->status);
+        turns_take(self);
+    }
     for (;;) {
         if (!choose_server(self)) {
             self->status = self->last == NULL ? -EHOSTDOWN : self->status;
@@ -480,6 +467,11 @@ bide_declared_coroutine(forward_body)
                 if (self->status >= 0 && client_pauses(self))
                     bide_await_status(self->status, flush_request(self));
             }
+            if (self->status >= 0 && has_body(self) && trailers_follow_request(self)) {
+                bide_await_status(self->status, flush_request(self));
+                if (self->status >= 0 && (self->status = trailers_add_to_request(self)) < 0)
+                    bide_return(self->status);
+            }
             /* (a server that stops reading may have responded) */
             if (bide_stop_requested(bide_this_context()->stop))
                 self->status = self->status < 0 ? self->status : -ECANCELED;
@@ -496,13 +488,16 @@ bide_declared_coroutine(forward_body)
     if (self->status < 0)
         bide_return(-EREMOTEIO);
     if (self->scratch->client.response.status == 101) {
+        if (!upgrade_is_valid(self))
+            bide_return(-EREMOTEIO);
         bide_await_status(self->status, bide_http_upgrade(&self->exchange, self->protocol));
         if (self->status < 0)
             bide_return(self->status == -EINVAL ? -EREMOTEIO : self->status);
+        self->response_status = self->exchange.status;
         if (upgrade_prepare_relay(self))
             bide_await_status(self->status, relay_run(&self->scratch->relay));
         upgrade_finish_relay(self);
-        bide_return(0);
+        bide_return(self->exchange.request.major == 2 ? self->status : 0); /* 7 */
     }
     if (self->exchange.request.method != BIDE_HTTP_HEAD && server_pauses(self))
         bide_try(bide_http_flush(&self->exchange));
@@ -515,6 +510,12 @@ bide_declared_coroutine(forward_body)
         bide_try(write_response(self));
         if (server_pauses(self))
             bide_try(bide_http_flush(&self->exchange));
+    }
+    if (trailers_follow_response(self)) {
+        bide_try(bide_http_flush(&self->exchange));
+        self->status = trailers_add_to_response(self);
+        if (self->status < 0)
+            bide_return(-EREMOTEIO);
     }
     release_server(self, bide_http_client_is_reusable(&self->scratch->client));
     bide_finally();

@@ -8,7 +8,9 @@
 #include "relay.h"
 
 #include <bide/http_client.h>
+#include <bide/mutex.h>
 #include <bide/sleep.h>
+#include <bide/websocket.h>
 
 enum { SCRATCH_MEMORY = 40960, SCRATCH_OUTPUT = 16384, SCRATCH_FIELDS = 100, SCRATCH_BODY = 32768 };
 
@@ -55,7 +57,11 @@ struct forward {
     char target[512];       /* for the log, which is written when the request's text may be gone */
     size_t target_size;
     char method[16];
-    char protocol[64]; /* of a requested upgrade */
+    char protocol[64];                /* of a requested upgrade */
+    char key[BIDE_WEBSOCKET_KEY + 1]; /* of a WebSocket whose client, of HTTP/2, has none; or "" */
+    bool has_turn;  /* it has the descriptor that its client's share includes: see turns.h */
+    bool has_spare; /* it has a spare one */
+    bide_mutex_waiter turn;
 };
 
 bide_declare_body(forward_body);
@@ -64,8 +70,5 @@ static inline uint64_t forward_now(const struct forward *self)
 {
     return bide_now(bide_loop_context(self->session->program->loop));
 }
-
-/* Frees the list of unused scratch memory. */
-void forward_free_scratch(struct program *program);
 
 #endif

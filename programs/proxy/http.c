@@ -4,9 +4,34 @@
 #include "forward.h"
 #include "status.h"
 
+#if PROXY_HAS_HTTP2
+#include <bide/http2.h>
+#endif
 #include <bide/loop.h>
 
 #include <stdlib.h>
+
+/* The HTTP server of a listener in a configuration. */
+struct web {
+    bide_http_server server;
+#if PROXY_HAS_HTTP2
+    bide_http2 http2;
+#endif
+};
+
+/* Has the server speak HTTP/2, too, if the listener allows it. */
+static int init_http2(struct listen *listen)
+{
+#if PROXY_HAS_HTTP2
+    if (listen->mode == MODE_HTTP && !listen->has_no_http2)
+        return bide_http2_init(&listen->web->http2, &listen->web->server,
+                               &(bide_http2_options){.is_plain = listen->certificates == NULL,
+                                                     .max_all_streams = listen->max_connections});
+#else
+    (void)listen;
+#endif
+    return 0;
+}
 
 int http_init(struct listen *listen)
 {
@@ -14,7 +39,6 @@ int http_init(struct listen *listen)
         return 0;
     bide_http_options options = {
         .handler = {&forward_body, sizeof(struct forward)},
-        .argument = listen,
         .read_buffer_size = 16384,
         .write_buffer_size = 16384,
         .max_fields = 100,
@@ -33,6 +57,8 @@ int http_init(struct listen *listen)
     listen->web = malloc(sizeof *listen->web);
     int status =
         listen->web != NULL ? bide_http_server_init(&listen->web->server, &options) : -ENOMEM;
+    if (status == 0)
+        status = init_http2(listen);
     if (status < 0)
         http_free(listen);
     return status;
@@ -57,7 +83,13 @@ size_t http_size(const struct listen *listen)
 
 bide_awaiter *http_run(struct http *http, struct session *session)
 {
+    struct web *web = session->listen->web;
     http->session = session;
-    return bide_http_serve(&http->connection, &session->listen->web->server,
-                           session->endpoint.stream, http->memory);
+    bide_mutex_init(&http->turn);
+#if PROXY_HAS_HTTP2
+    if (session->secure != NULL && web->server.protocol != NULL)
+        return bide_http2_serve(&http->connection, &web->http2, session->endpoint.stream,
+                                http->memory, secure_protocol(session->secure));
+#endif
+    return bide_http_serve(&http->connection, &web->server, session->endpoint.stream, http->memory);
 }

@@ -4,7 +4,8 @@
 bide_awaiter *own_reject_tunnel(struct forward *self)
 {
     static const char text[] = "501 Not Implemented\n";
-    bide_http_close_after(&self->exchange);
+    if (self->exchange.request.major == 1)
+        bide_http_close_after(&self->exchange);
     self->exchange.status = 501;
     return bide_http_respond(&self->exchange, text, sizeof text - 1);
 }

@@ -25,6 +25,7 @@
 #include "forward.h"
 #include "health.h"
 #include "reading.h"
+#include "scratch.h"
 #include "session.h"
 
 #include <bide/coroutine.h>
@@ -314,7 +315,7 @@ static void program_finish(struct program *program)
     program->configuration = NULL;
     if (last != NULL)
         configuration_release(last);
-    forward_free_scratch(program);
+    scratch_free_all(program);
 }
 
 bide_coroutine(program_body)

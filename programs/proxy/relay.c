@@ -8,6 +8,8 @@
  *  2. A pipe is used when it pays: when data arrives faster than it is read, so that buffers were
  *     full several times in a row. Small pieces switch the direction back to buffers; each time,
  *     twice as many full ones are needed for the next switch.
+ *  3. An error of one direction ends the other one. So the end of the backend is passed on as one, where the client
+ *     could not see it otherwise, and it is no error of the relay.
  *
  * All of it runs on the program's loop.
  */
@@ -56,6 +58,7 @@ void relay_init(struct relay *relay, bide_buffer_pool *buffers, struct descripto
     relay->buffers = buffers;
     relay->descriptors = descriptors;
     relay->splices = splices;
+    relay->ends_with_backend = false;
     relay->idle = idle;
     direction_init(&relay->upward, relay, &relay->client, &relay->backend);
     direction_init(&relay->downward, relay, &relay->backend, &relay->client);
@@ -253,6 +256,8 @@ bide_coroutine(direction_body)
             if (self->status < 0)
                 bide_return(self->status);
             self->has_ended = true;
+            if (self == &self->relay->downward && self->relay->ends_with_backend)
+                bide_return(-ESHUTDOWN); /* 3 */
         }
     }
     bide_end();
@@ -283,6 +288,8 @@ bide_coroutine(relay_body)
     do { /* 1 */
         bide_await_status(self->status, run_directions(self));
     } while (continues_after_timeout(self, bide_this_context()));
+    if (self->status == -ESHUTDOWN && self->ends_with_backend && self->downward.has_ended)
+        self->status = 0;
     bide_return(self->status);
     bide_end();
 }

@@ -61,6 +61,8 @@ struct relay {
     bide_buffer_pool *buffers;
     struct descriptors *descriptors; /* of which pipes are spare ones */
     bool splices;
+    bool
+        ends_with_backend; /* the client's end cannot be closed in one direction: the backend's end ends both */
     uint64_t idle;        /* nanoseconds without data until -ETIMEDOUT */
     uint64_t last_active; /* the time of the last data */
     uint64_t deadline;

@@ -45,7 +45,8 @@ static bide_tls_config *previous_config(const struct reading *reading, const str
 
 bool secure_configure_listen(struct reading *reading, struct listen *listen)
 {
-    static const char *const http[] = {"http/1.1", NULL};
+    static const char *const both[] = {"h2", "http/1.1", NULL};
+    const char *const *http = both + (PROXY_HAS_HTTP2 && !listen->has_no_http2 ? 0 : 1);
     size_t count = 0;
     for (const struct certificate *at = listen->certificates; at != NULL; at = at->next)
         count++;
@@ -130,6 +131,11 @@ bide_awaiter *secure_connect(struct secure *secure, struct bide_tls_config *conf
 bide_stream secure_stream(struct secure *secure)
 {
     return bide_tls_stream(&secure->tls);
+}
+
+const char *secure_protocol(const struct secure *secure)
+{
+    return bide_tls_protocol(&secure->tls);
 }
 
 bool secure_has_input(struct secure *secure)

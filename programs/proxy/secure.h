@@ -34,6 +34,9 @@ bide_awaiter *secure_connect(struct secure *secure, struct bide_tls_config *conf
 /* The stream, after the handshake. */
 bide_stream secure_stream(struct secure *secure);
 
+/* The protocol that the handshake has negotiated; NULL: none. */
+const char *secure_protocol(const struct secure *secure);
+
 /* Bytes or the end have come and were not read. NULL is allowed, and has none. */
 bool secure_has_input(struct secure *secure);
 

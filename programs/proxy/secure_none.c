@@ -51,6 +51,12 @@ bide_stream secure_stream(struct secure *secure)
     abort();
 }
 
+const char *secure_protocol(const struct secure *secure)
+{
+    (void)secure;
+    return NULL;
+}
+
 bool secure_has_input(struct secure *secure)
 {
     (void)secure;

@@ -373,21 +373,20 @@ static void print_page(FILE *file, const struct program *program)
 static int make_text(struct status_page *self)
 {
     bide_http_exchange *exchange = &self->exchange;
-    struct http *http = bide_container_of(exchange->connection, struct http, connection);
     bool is_read =
         exchange->request.method == BIDE_HTTP_GET || exchange->request.method == BIDE_HTTP_HEAD;
     bool is_page = bide_http_is(exchange->request.path, "/");
     FILE *file = open_memstream(&self->text, &self->size);
     if (file == NULL)
         return -ENOMEM;
-    if (session_is_outdated(http->session))
+    if (session_is_outdated(http_session(exchange->connection)))
         bide_http_close_after(exchange);
     if (!is_read)
         exchange->status = 405;
     else if (is_page)
-        print_page(file, http->session->program);
+        print_page(file, http_session(exchange->connection)->program);
     else if (bide_http_is(exchange->request.path, "/metrics"))
-        print_metrics(file, http->session->program);
+        print_metrics(file, http_session(exchange->connection)->program);
     else
         exchange->status = 404;
     if (!is_read)

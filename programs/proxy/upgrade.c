@@ -4,6 +4,35 @@
 #include <stdlib.h>
 #include <string.h>
 
+int upgrade_make_key(struct forward *self)
+{
+    const bide_http_request *request = &self->exchange.request;
+    self->key[0] = '\0';
+    return request->major == 2 && self->protocol[0] != '\0' ? bide_websocket_make_key(self->key)
+                                                            : 0;
+}
+
+bool upgrade_is_unknown(const struct forward *self)
+{
+    const bide_http_request *request = &self->exchange.request;
+    return request->major == 2 && request->upgrade.size != 0 &&
+           !bide_http_is(request->upgrade, "websocket");
+}
+
+static bide_websocket_value value_of(const struct forward *self, const char *name)
+{
+    bide_slice value = bide_http_client_field(&self->scratch->client, name);
+    return (bide_websocket_value){value.data, value.size};
+}
+
+bool upgrade_is_valid(const struct forward *self)
+{
+    bide_websocket_headers headers = {.upgrade = value_of(self, "Upgrade"),
+                                      .connection = value_of(self, "Connection"),
+                                      .accept = value_of(self, "Sec-WebSocket-Accept")};
+    return self->key[0] == '\0' || bide_websocket_check_answer(101, &headers, self->key, NULL) == 0;
+}
+
 /* Data that was received behind the head is relayed first. */
 static bool prime_direction(struct direction *direction, bide_reader *reader)
 {
@@ -27,6 +56,11 @@ bool upgrade_prepare_relay(struct forward *self)
     relay_init(relay, &session->program->buffers, &session->program->descriptors,
                session->configuration->splices, session->listen->idle_timeout);
     relay->client = session->endpoint;
+    relay->ends_with_backend = self->exchange.request.major == 2;
+    if (self->exchange.request.major == 2) {
+        relay->client.socket = NULL;
+        relay->client.stream = bide_http_stream(&self->exchange);
+    }
     relay->backend.socket = secure == NULL ? &self->connection->socket : NULL;
     relay->backend.stream = pool_stream(self->connection);
     return prime_direction(&relay->upward, bide_http_reader(&self->exchange)) &&

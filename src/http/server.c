@@ -701,6 +701,7 @@ void bide_http_init_connection_(bide_http_connection *connection, char *memory)
     connection->exchange = (void *)memory;
     connection->exchange->connection = connection;
     connection->exchange->server = server;
+    connection->accepted = connection;
     memory += http_server_align(options->max_frame_size);
     connection->layers = memory;
     memory += http_layers_size(options, options->layer_count);

@@ -49,6 +49,7 @@ http2_stream *bide_http2_make_stream_(http2_connection *connection, int32_t id)
     bide_single_consumer_auto_event_init(&stream->written, false);
     bide_http_transport_init(&stream->http, http2->server, bide_http2_stream_of_(stream),
                              (char *)stream + http2_align(sizeof *stream), &connection->nudge);
+    stream->http.accepted = connection->http;
     stream->http.watch.armed = connection->armed;
     http_watch_until(&stream->http.watch,
                      http_later(connection->now, http2->server->options.header_timeout));

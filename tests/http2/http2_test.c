@@ -312,6 +312,57 @@ static void a_connection_ends_after_so_many_requests(void **state)
     assert_int_equal(one.asks[2].status, 0);
 }
 
+/* ---- What a handler finds ---- */
+
+static struct {
+    const bide_http_connection *outer, *own;
+    size_t count;
+    char text[64];
+} found;
+
+bide_coroutine(look_body)
+{
+    bide_begin(look_body, struct peer_handler * self);
+    found.own = self->exchange.connection;
+    found.outer = bide_http_outer_connection(self->exchange.connection);
+    do
+        bide_try(bide_http_read(&self->exchange, found.text, sizeof found.text));
+    while (self->exchange.count != 0);
+    const bide_http_field *fields = bide_http_request_trailers(&self->exchange, &found.count);
+    found.text[0] = '\0';
+    if (found.count != 0)
+        snprintf(found.text, sizeof found.text, "%.*s: %.*s", (int)fields->name.size, fields->name.data,
+                 (int)fields->value.size, fields->value.data);
+    bide_try(bide_http_respond(&self->exchange, "seen", 4));
+    bide_end();
+}
+
+static void a_handler_finds_the_connection_and_all_trailers(void **state)
+{
+    (void)state;
+    static const char plain[] = "POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
+                                "1\r\nx\r\n0\r\nX-One: 1\r\nX-Two: 2\r\n\r\n";
+    use(&(bide_http_options){.handler = {&look_body, sizeof(struct peer_handler)}}, NULL);
+    ask *ask = talk2_post(&one, "/", "abc", 3);
+    ask->trailer = "t";
+    assert_int_equal(talk2_run(&one), 0);
+    answered(ask, 200, "seen");
+    assert_ptr_equal(found.outer, &one.connection);
+    assert_ptr_not_equal(found.own, found.outer);
+    assert_int_equal(found.count, 1);
+    assert_string_equal(found.text, "x-trailer: t");
+    one.protocol = "http/1.1";
+    one.client.ask_count = 0;
+    one.client.raw = plain;
+    one.client.raw_size = sizeof plain - 1;
+    one.client.is_raw = true;
+    assert_int_equal(talk2_run(&one), 0);
+    assert_ptr_equal(found.outer, &one.connection);
+    assert_ptr_equal(found.own, found.outer);
+    assert_int_equal(found.count, 2);
+    assert_string_equal(found.text, "X-One: 1");
+}
+
 /* ---- Protocol selection ---- */
 
 static const char http_1[] = "GET /hello HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
@@ -554,6 +605,7 @@ int main(void)
         TEST(a_handler_of_http_1_answers),
         TEST(many_requests_at_a_time_are_answered),
         TEST(bodies_and_trailers_go_both_ways),
+        TEST(a_handler_finds_the_connection_and_all_trailers),
         TEST(responses_without_a_body_have_none),
         TEST(a_failing_handler_is_reported),
         TEST(a_client_that_expects_100_continue_gets_it),

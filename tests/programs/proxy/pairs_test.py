@@ -14,6 +14,7 @@ import ssl
 import sys
 
 from harness import PATIENCE, Proxy, Server, check, equal, run, tests_of
+from http2 import Http2, without_http2
 from http_messages import Message, named, status_of
 from tls_test import Authority, without_tls
 
@@ -28,7 +29,7 @@ LISTEN = {"mode": ["", "mode tcp", "mode http"], "route": ["to web", "route / we
           "redirect": ["", "redirect /old 308 https://b.test$target"],
           "request-header": ["", "request-header set X-A b", "request-header remove Accept"],
           "response-header": ["", "response-header add X-B \"c d\""],
-          "forwarded": ["", "forwarded standard", "forwarded off"], "max-body": ["", "max-body 1000"],
+          "forwarded": ["", "forwarded standard", "forwarded off"], "http2": ["", "http2 off"], "max-body": ["", "max-body 1000"],
           "certificate": ["", "certificate {chain} {key}"]}
 BACKEND = {"balance": ["", "balance least-connections"], "sticky": ["", "sticky address", "sticky cookie S"], "server": ["server {plain}", "server {plain} weight 3 max 9"],
            "connect-timeout": ["", "connect-timeout 30s"], "response-timeout": ["", "response-timeout 35s"],
@@ -38,11 +39,14 @@ BACKEND = {"balance": ["", "balance least-connections"], "sticky": ["", "sticky 
            "of the backend's requests": ["", "request-header add X-A c"],
            "of the backend's responses": ["", "response-header remove X-B"], "set-host": ["", "set-host inside.test"]}
 SECTIONS = (GLOBAL, LISTEN, BACKEND)
-VALUES = {name: values for section in SECTIONS for name, values in section.items()}
+CLIENT = {"version": ["1.1", "2"]}  # of HTTP, in no section
+VALUES = {name: values for section in (*SECTIONS, CLIENT) for name, values in section.items()}
 
 
 def is_valid(row):
-    """A TCP listener takes only `to`, and has no cookies."""
+    """A TCP listener takes only `to`, and has no cookies. HTTP/2 needs a listener that speaks it."""
+    if row["version"] == "2" and (row["mode"] != "mode http" or row["http2"]):
+        return False
     return row["mode"] == "mode http" or not (row["route"].startswith("route") or row["redirect"] or "cookie" in row["sticky"])
 
 
@@ -51,7 +55,8 @@ def rows_of(draw):
     names = list(VALUES)
     missing = {((one, first), (other, second)) for one, other in itertools.combinations(names, 2)
                for first in VALUES[one] for second in VALUES[other]
-               if is_valid({"mode": "mode http", "route": "", "redirect": "", "sticky": "", one: first, other: second})}
+               if is_valid({"mode": "mode http", "route": "", "redirect": "", "sticky": "", "version": "1.1", "http2": "",
+                            one: first, other: second})}
     while missing:
         best, covered = None, set()
         for _ in range(20):
@@ -60,9 +65,13 @@ def rows_of(draw):
             row[one], row[other] = first, second
             if not is_valid(row):
                 if "mode" in (one, other) and row["mode"] != "mode http":
-                    row["route"], row["redirect"], row["sticky"] = "to web", "", ""
+                    row["route"], row["redirect"], row["sticky"], row["version"] = "to web", "", "", "1.1"
                 else:
                     row["mode"] = "mode http"
+                if row["version"] == "2" and "version" in (one, other):
+                    row["http2"] = ""
+                elif row["http2"]:
+                    row["version"] = "1.1"
             pairs = set(itertools.combinations([(name, row[name]) for name in names], 2)) & missing
             if best is None or len(pairs) > len(covered):
                 best, covered = row, pairs
@@ -114,7 +123,15 @@ def serves(proxy, row, authority):
     with client:
         if row["accept-proxy"]:
             client.sendall(b"PROXY TCP4 10.0.0.1 10.0.0.2 1000 80\r\n")
-        stream = authority.context.wrap_socket(client, server_hostname="localhost") if row["certificate"] else client
+        context = authority.http2_context if row["version"] == "2" else authority.context
+        stream = context.wrap_socket(client, server_hostname="localhost") if row["certificate"] else client
+        if row["version"] == "2":
+            http2 = Http2(stream)
+            number = http2.ask("/page", "POST", ends=False)
+            http2.send(number, b"body", ends=True)
+            answer = http2.response(number)
+            equal((answer.status, answer.body), (200, b"good"))
+            return
         stream.sendall(b"POST /page HTTP/1.1\r\nHost: a.test\r\nContent-Length: 4\r\nConnection: close\r\n\r\nbody")
         answer = Message(stream)
     equal((status_of(answer), answer.body), (200, b"good"))
@@ -129,12 +146,16 @@ def wait_for_server(proxy, name):
 def has_each_pair():
     seed = int(os.environ.get("BIDE_SEED", "0") or 0) or random.SystemRandom().randrange(1, 1 << 31)
     print(f"# BIDE_SEED={seed}", flush=True)
-    rows = list(rows_of(random.Random(seed)))
     if why := without_tls():
         return why
+    if without_http2():
+        VALUES["version"].remove("2")
+    rows = list(rows_of(random.Random(seed)))
     with Authority() as authority:
         chain, key = authority.issue("server", "DNS:localhost,IP:127.0.0.1")
         authority.context = ssl.create_default_context(cafile=authority.path("ca.pem"))
+        authority.http2_context = ssl.create_default_context(cafile=authority.path("ca.pem"))
+        authority.http2_context.set_alpn_protocols(["h2"])
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(chain, key)
         behind, next_behind = Behind(context), Behind(context)

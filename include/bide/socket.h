@@ -438,6 +438,15 @@ int bide_listen_path_init(bide_listen_path *where, const char *path);
 int bide_listen_path_open(bide_listen_path *where, unsigned mode, int backlog);
 
 /*
+ * Instead of bide_listen_path_open, for a successor: it has received the descriptor of the socket that listens at the path
+ * (fd_passing.h), and the file becomes its own, which bide_listen_path_remove removes. The predecessor calls
+ * bide_listen_path_destroy.
+ * Threads: one at a time. Errors: -EEXIST (the path is no socket of this user's), -EINVAL (as bide_listen_path_open), those
+ * of open(2). Progress: that of the system calls.
+ */
+int bide_listen_path_adopt(bide_listen_path *where);
+
+/*
  * Removes the file, if the path still has that socket, and closes the descriptors of `where`. The listening descriptor
  * stays open. A successor's socket stays. So does this one, as a leftover, if another process
  * holds the lock all the time. May be called after errors of the other functions.

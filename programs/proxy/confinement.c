@@ -72,6 +72,8 @@ void confinement_limit_files(struct program *program)
     if (program->file != NULL)
         confine_allow_replaced(confine, program->file, CONFINE_READ);
     allow_files(confine, program->next);
+    if (program->handover.path != NULL)
+        confine_allow_replaced(confine, program->handover.path, CONFINE_SOCKET);
     confine_allow_monitor(confine, program->monitor);
     confine_limit_files(confine, CONFINE_ANY_PORT);
 }

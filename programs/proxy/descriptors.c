@@ -10,7 +10,8 @@
 enum {
     MAX_LIMIT = 1 << 28,  /* shares are computed without overflow */
     MAX_INHERITED = 1024, /* numbers that may be open at the start */
-    OWN = 16,     /* the loop, the signals, the log, the file that a reload reads, the monitor */
+    OWN =
+        20, /* the loop, the signals, the log, the file that a reload reads, the monitor, the handover */
     OF_NAMES = 8, /* sockets for queries */
     OF_LISTENER =
         4 + 2 * 2 /* its socket and that one's directory, its server's reserve, a key log; 3 */

@@ -35,6 +35,9 @@ static const char help[] =
     "  --confine auto|on|off limit files and system calls by Landlock and seccomp: if the kernel\n"
     "                        can, or always, or never (auto)\n"
     "  --monitor SOCKET      let bide-top look at the proxy; auto: at the usual place\n"
+    "  --handover SOCKET     take over the sockets of the proxy that listens here, and pass them "
+    "on\n"
+    "                        to the next one: a restart without a gap\n"
     "  --check               check the configuration, report errors, and exit\n"
     "  --help                print this\n"
     "The first line of output ends with the port. SIGHUP reloads FILE. SIGUSR1 prints\n"
@@ -93,6 +96,7 @@ enum option_code {
     OPTION_CHROOT,
     OPTION_CONFINE,
     OPTION_MONITOR,
+    OPTION_HANDOVER,
     OPTION_CHECK,
     OPTION_HELP
 };
@@ -111,6 +115,7 @@ static const struct option options[] = {
     {"chroot", required_argument, NULL, OPTION_CHROOT},
     {"confine", required_argument, NULL, OPTION_CONFINE},
     {"monitor", required_argument, NULL, OPTION_MONITOR},
+    {"handover", required_argument, NULL, OPTION_HANDOVER},
     {"check", no_argument, NULL, OPTION_CHECK},
     {"help", no_argument, NULL, OPTION_HELP},
     {NULL, 0, NULL, 0},
@@ -122,7 +127,7 @@ struct command {
     bool has_server;
     bool has_lines; /* options that replace a file */
     bool is_check;
-    const char *monitor;
+    const char *monitor, *handover;
     struct confine confine;
 };
 
@@ -177,6 +182,9 @@ static void apply_option(struct command *command, int option)
         break;
     case OPTION_MONITOR:
         command->monitor = optarg;
+        break;
+    case OPTION_HANDOVER:
+        command->handover = optarg;
         break;
     case OPTION_CHECK:
         command->is_check = true;
@@ -233,7 +241,8 @@ int main(int argc, char **argv)
         configuration_release(configuration);
         return 0;
     }
-    int status = program_run(&program, configuration, path, &command.confine, command.monitor);
+    int status = program_run(&program, configuration, path, &command.confine, command.monitor,
+                             command.handover);
     if (status < 0)
         fprintf(stderr, "proxy: %s\n", strerror(-status));
     return status < 0;

@@ -11,6 +11,7 @@
  *  3. A connection holds a reference to its configuration. A listener's memory stays until its
  *     server has finished, which is after its connections. Connections of older configurations use the HTTP servers
  *     of these, so all of them are drained when the listener is shut down.
+ *  4. After a handover the sockets, and the files of Unix sockets, are the successor's.
  *
  * All of it runs on the program's loop.
  */
@@ -164,6 +165,17 @@ static struct listen *next_to_open(struct program *program)
     return program->opening = listen;
 }
 
+/* Returns false if the predecessor has no such socket. */
+static bool use_passed_socket(struct program *program, struct listener *listener)
+{
+    int fd = handover_use(&program->handover, listener->listen->name);
+    if (fd < 0)
+        return false;
+    bide_descriptor_init(&listener->server.listener, fd);
+    listener->is_passed = true;
+    return true;
+}
+
 /* In place of a killed server's socket. */
 static int open_listener_at_path(struct listener *listener)
 {
@@ -198,6 +210,14 @@ static void abort_reload(struct program *program)
     program->next = NULL;
     if (program->configuration != NULL) /* (it may have been divided meanwhile) */
         budget_divide(program);
+}
+
+/* The files of Unix sockets that were passed are this process's now. */
+static void adopt_paths(struct program *program)
+{
+    for (struct listener *at = program->listeners; at != NULL; at = at->next)
+        if (at->is_passed && at->path != NULL)
+            (void)bide_listen_path_adopt(at->path); /* (otherwise the file stays at the end) */
 }
 
 /* Starts the new listeners in the order of the file; the list has another order. */
@@ -300,6 +320,25 @@ static void stop_listeners(struct program *program, uint64_t now)
         shut_down_listener(listener, deadline);
 }
 
+/*
+ * A successor accepts on the same sockets. Idle connections are not closed at once, as requests may be on their way: they
+ * are after their next response, or at the end of the shutdown timeout. 4
+ */
+static void leave_to_successor(struct program *program, uint64_t now)
+{
+    uint64_t deadline = now + program->configuration->shutdown_timeout;
+    puts("handed over");
+    fflush(stdout);
+    program->is_stopping = true;
+    for (struct listener *listener = program->listeners; listener != NULL;
+         listener = listener->next) {
+        listener->is_shutting_down = true;
+        if (listener->path != NULL)
+            bide_listen_path_destroy(listener->path);
+        bide_server_shut_down(&listener->server, deadline);
+    }
+}
+
 static void stop_background(struct program *program)
 {
     if (program->configuration != NULL)
@@ -327,11 +366,16 @@ bide_coroutine(program_body)
     self->status = server_signals_listen(&self->signals);
     if (self->status == 0)
         server_signals_spawn(&self->signals, &self->watching);
+    if (self->handover.path != NULL)
+        bide_scope_spawn(&self->watching, &self->handover.branch,
+                         handover_run(&self->handover, self));
     while (self->status == 0) {
         if (self->next != NULL) {
             self->opening = NULL;
             while (self->status == 0 && next_to_open(self) != NULL) {
                 self->opened = create_listener(self, self->opening);
+                if (use_passed_socket(self, self->opened))
+                    continue;
                 /* (again while the address is still that of a killed server) */
                 for (self->tries = 0; self->tries < LISTEN_TRIES; self->tries++) {
                     if (self->tries != 0)
@@ -346,9 +390,12 @@ bide_coroutine(program_body)
             }
             if (self->status == 0 && self->configuration == NULL)
                 confinement_start(self);
-            if (self->status == 0)
+            if (self->status == 0) {
+                if (self->configuration == NULL)
+                    adopt_paths(self);
                 apply_configuration(self);
-            else
+                handover_ready(&self->handover);
+            } else
                 abort_reload(self);
             if (self->configuration == NULL)
                 break; /* startup failed */
@@ -362,6 +409,8 @@ bide_coroutine(program_body)
         bide_await_status(self->status, bide_auto_event_wait(&self->wait, &self->signals.wakeup));
         if (server_signals_consume(&self->signals, SERVER_STOP))
             stop_listeners(self, bide_now(bide_this_context()));
+        if (self->handover.is_passed && !self->is_stopping)
+            leave_to_successor(self, bide_now(bide_this_context()));
         if (server_signals_consume(&self->signals, SERVER_RELOAD) && !self->is_stopping)
             (void)reload_configuration(self);
     }
@@ -397,7 +446,7 @@ static int create_buffers(struct program *program)
 }
 
 int program_run(struct program *program, struct configuration *configuration, const char *file,
-                struct confine *confine, const char *monitor)
+                struct confine *confine, const char *monitor, const char *handover)
 {
     memset(program, 0, offsetof(struct program, log));
     program->next = configuration;
@@ -407,6 +456,7 @@ int program_run(struct program *program, struct configuration *configuration, co
     server_signals_init(&program->signals);
     program->is_stopping = false;
     log_init(&program->log);
+    handover_init(&program->handover, handover);
     descriptors_init(&program->descriptors);
     program->descriptors.divide = budget_divide_again;
     if (!budget_has_room(program, program->next)) {
@@ -414,14 +464,21 @@ int program_run(struct program *program, struct configuration *configuration, co
         return -EMFILE;
     }
     open_paths(program->next);
+    int status = handover_begin(&program->handover);
+    if (status < 0) {
+        handover_end(&program->handover);
+        configuration_release(program->next);
+        return status;
+    }
     confinement_limit_files(program);
-    int status = create_buffers(program);
+    status = create_buffers(program);
     if (status == 0)
         status = bide_loop_create(&program->loop, NULL);
     if (status == 0)
         status = bide_names_create(&program->names, NULL);
     if (status == 0)
         status = bide_loop_wait(program->loop, bide_task_init(&program->task, &program_body));
+    handover_end(&program->handover);
     monitoring_stop(monitor);
     if (program->names != NULL)
         bide_names_destroy(program->names);

@@ -6,6 +6,7 @@
  *          --SIGUSR1-> a line of statistics on standard output
  *          --SIGTERM, SIGINT--> no new connections; open ones have a time to finish
  *          --once more--> they are cancelled
+ *          --a successor is ready (handover.h)--> as after SIGTERM, but idle HTTP connections stay
  */
 #ifndef PROXY_PROGRAM_H
 #define PROXY_PROGRAM_H
@@ -14,6 +15,7 @@
 #include "configuration.h"
 #include "clients.h"
 #include "descriptors.h"
+#include "handover.h"
 #include "log.h"
 #include "../common/server_signals.h"
 
@@ -40,6 +42,7 @@ struct listener {
     bide_listen_path *path;  /* if its socket is a file; or NULL */
     bide_branch branch;
     bool is_shutting_down;
+    bool is_passed; /* its socket was a predecessor's */
 };
 
 struct statistics {
@@ -64,6 +67,7 @@ struct program {
     struct listener *listeners;
     struct statistics statistics;
     struct descriptors descriptors;
+    struct handover handover;
     struct log log;
     char *memory; /* the memory of the buffers */
     size_t memory_size;
@@ -88,9 +92,9 @@ struct program {
 
 /*
  * Initializes the program with a configuration, whose reference it takes, and runs it until it is
- * stopped. It is confined as soon as it listens.
+ * stopped. It is confined as soon as it listens. `handover` is the path where sockets are passed on, or NULL.
  */
 int program_run(struct program *program, struct configuration *configuration, const char *file,
-                struct confine *confine, const char *monitor);
+                struct confine *confine, const char *monitor, const char *handover);
 
 #endif

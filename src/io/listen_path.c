@@ -152,6 +152,20 @@ int bide_listen_path_open(bide_listen_path *where, unsigned mode, int backlog)
     return status < 0 ? status : fd;
 }
 
+int bide_listen_path_adopt(bide_listen_path *where)
+{
+    struct stat about;
+    if (where->path[0] == '\0' || where->file >= 0)
+        return -EINVAL;
+    where->file = open(where->path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (where->file < 0)
+        return -errno;
+    if (fstat(where->file, &about) == 0 && S_ISSOCK(about.st_mode) && about.st_uid == geteuid())
+        return 0;
+    listen_path_close(&where->file);
+    return -EEXIST;
+}
+
 void bide_listen_path_remove(bide_listen_path *where)
 {
     struct stat own, about;

@@ -333,6 +333,33 @@ static void the_file_stays_if_it_is_not_removed(void **state)
     assert_int_equal(unlink(f.path), 0);
 }
 
+static void a_successor_adopts_the_file(void **state)
+{
+    (void)state;
+    bide_listen_path where, successor;
+    struct stat about;
+    assert_int_equal(bide_listen_path_init(&successor, f.path), 0);
+    assert_int_equal(bide_listen_path_adopt(&successor), -ENOENT);
+    int fd = opened(&where);
+    assert_true(fd >= 0);
+    assert_int_equal(bide_listen_path_adopt(&where), -EINVAL);
+    assert_int_equal(bide_listen_path_adopt(&successor), 0);
+    bide_listen_path_destroy(&where);
+    bide_listen_path_remove(&where); /* (it has none) */
+    assert_int_equal(lstat(f.path, &about), 0);
+    bide_listen_path_remove(&successor);
+    assert_int_equal(lstat(f.path, &about), -1);
+    close(fd);
+    fd = open(f.path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+    assert_true(fd >= 0);
+    assert_int_equal(bide_listen_path_init(&successor, f.path), 0);
+    assert_int_equal(bide_listen_path_adopt(&successor), -EEXIST);
+    bide_listen_path_remove(&successor);
+    assert_int_equal(lstat(f.path, &about), 0);
+    close(fd);
+    unlink(f.path);
+}
+
 #define PATH_TEST(name) cmocka_unit_test_setup_teardown(name, make_directory, remove_directory)
 
 int main(void)
@@ -348,6 +375,7 @@ int main(void)
         PATH_TEST(the_directory_of_another_user_is_not_locked),
         PATH_TEST(no_descriptor_is_left),
         PATH_TEST(the_file_stays_if_it_is_not_removed),
+        PATH_TEST(a_successor_adopts_the_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

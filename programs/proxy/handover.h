@@ -1,0 +1,73 @@
+/*
+ * Restart without a gap: a successor takes over the listening sockets.
+ *
+ *     predecessor                                successor
+ *     listens at the path of --handover <------- connects, before anything else
+ *     passes each listening socket ------------> reads its configuration, listens: at those, and at new ones
+ *     accepts no more, ends as after SIGTERM <-- is ready
+ *
+ *  1. Both have the same sockets for a while, and both accept. So a client is always in the queue of a socket that somebody
+ *     has, and no connection is lost.
+ *  2. If the successor ends before it is ready, its connection does, and nothing has changed.
+ *  3. The path's own socket is passed on, too. So no third process can come between.
+ *
+ * Processes of the same user, and of root, are passed sockets. All of it belongs to the program's loop, but for handover_begin,
+ * which runs before it.
+ */
+#ifndef PROXY_HANDOVER_H
+#define PROXY_HANDOVER_H
+
+#include <bide/deadline.h>
+#include <bide/scope.h>
+#include <bide/sleep.h>
+#include <bide/socket.h>
+#include <bide/task.h>
+
+struct program;
+
+/* A socket of the predecessor that has not been used yet. */
+struct passed {
+    struct passed *next;
+    int fd;
+    char name[]; /* of the listener, in its configuration */
+};
+
+struct handover {
+    bide_task task;
+    const char *path;       /* NULL: there is none, and nothing else here is used */
+    bide_listen_path where; /* the path's file */
+    int predecessor;        /* the connection to it; -1: there is none */
+    struct passed *passed;
+    bide_descriptor listener; /* at the path */
+    bool is_passed;           /* to a successor, which is ready */
+    bool is_borrowed;         /* the file is still the predecessor's: this process is not ready */
+
+    /* of the coroutine */
+    bide_branch branch;
+    struct program *program;
+    bide_descriptor successor;
+    bide_io_operation io;
+    bide_with_deadline_operation limited;
+    bide_sleep pause;
+    char answer;
+    int status;
+};
+
+void handover_init(struct handover *handover, const char *path);
+
+/* Receives the sockets of a predecessor, if there is one, and listens at the path. Errors are reported. */
+int handover_begin(struct handover *handover);
+
+/* The predecessor's socket of a listener, which is the caller's now; -1: there is none. */
+int handover_use(struct handover *handover, const char *name);
+
+/* Tells the predecessor that this process is ready, and closes the sockets that it does not need. */
+void handover_ready(struct handover *handover);
+
+/* An awaiter that serves successors until one is ready; then it sets `is_passed` and wakes the program. */
+bide_awaiter *handover_run(struct handover *handover, struct program *program);
+
+/* Closes everything. The path's file is removed if it is not a successor's. */
+void handover_end(struct handover *handover);
+
+#endif

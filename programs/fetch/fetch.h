@@ -6,6 +6,7 @@
  * and does redirects, proxies, TLS and HTTP/2.
  *
  *     options.c      the command line
+ *     headers.c      fields of requests, credentials
  *     transfer.c     one transfer: requests, retries, resuming
  *     partial.c      partial files of earlier tries or runs
  *     digest.c       the SHA-256 of a file
@@ -25,7 +26,18 @@
 
 #include <sys/stat.h>
 
-enum { MAX_URL = BIDE_HTTP_FETCH_URL, MAX_NAME = 512, MAX_SUM = 64, MAX_PATH = 4096 };
+enum {
+    MAX_URL = BIDE_HTTP_FETCH_URL,
+    MAX_NAME = 512,
+    MAX_SUM = 64,
+    MAX_PATH = 4096,
+    MAX_HEADERS = 32
+};
+
+/* A field that is added to each request. */
+struct header {
+    const char *name, *value;
+};
 
 struct options {
     const char *directory;   /* of the files; NULL: the current one */
@@ -36,6 +48,9 @@ struct options {
     unsigned tries;
     uint64_t timeout;     /* nanoseconds without data */
     uint64_t retry_delay; /* nanoseconds before the second try */
+    struct header headers[MAX_HEADERS];
+    size_t header_count;
+    bool skips;           /* leaves files alone that exist */
     bool resumes;         /* resumes files of an earlier run */
     bool verifies;        /* verifies certificates */
     bool uses_http2;      /* with servers that choose it */
@@ -52,6 +67,7 @@ struct transfer {
     char name[MAX_NAME];   /* of the file */
     char sum[MAX_SUM + 1]; /* expected or computed; "": unknown */
     bool is_summed;        /* `sum` is the expected one */
+    bool is_skipped;       /* the file was there */
     enum transfer_state state;
     unsigned tries;
     uint64_t size;                    /* of the whole file; BIDE_HTTP_UNKNOWN */
@@ -79,6 +95,17 @@ struct fetch {
 /* ---- options.c ---- */
 
 void options_read(struct fetch *fetch, int argc, char **argv);
+
+/* ---- headers.c ---- */
+
+/* "Name: value", as the command line has it. An error ends the program. */
+void headers_add(struct options *options, const char *text);
+
+/* "NAME:PASSWORD", and the first line of a file, which has that. */
+void headers_add_user(struct options *options, const char *credentials);
+void headers_add_user_file(struct options *options, const char *path);
+
+bool headers_have(const struct options *options, const char *name);
 
 /* ---- partial.c ---- */
 

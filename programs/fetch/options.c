@@ -24,6 +24,11 @@ static const char help[] =
     "  --retry-delay MS   milliseconds before the second try; doubled for each further try (500)\n"
     "  --timeout SECONDS  how long to wait for the next byte (30)\n"
     "  --no-sync          do not sync files to the disk\n"
+    "  --header FIELD     add 'Name: value' to each request; may be repeated\n"
+    "  --user NAME:PASSWORD\n"
+    "                     credentials for the servers of all URLs\n"
+    "  --user-file FILE   the same from the first line of a file, which other users cannot see\n"
+    "  --skip-finished    leave files alone that exist\n"
     "  --resume           resume the partial files of an earlier run\n"
     "  --cacert FILE      trust these authorities, in PEM, instead of the system's\n"
     "  --insecure         do not verify certificates\n"
@@ -199,6 +204,8 @@ static bool read_flag(struct options *options, const char *name)
 {
     if (strcmp(name, "--resume") == 0)
         options->resumes = true;
+    else if (strcmp(name, "--skip-finished") == 0)
+        options->skips = true;
     else if (strcmp(name, "--no-sync") == 0)
         options->syncs = false;
     else if (strcmp(name, "--http2") == 0 && FETCH_HAS_HTTP2)
@@ -214,9 +221,22 @@ static bool read_flag(struct options *options, const char *name)
     return true;
 }
 
-static void read_option(struct options *options, const char *name, const char *value)
+/* Hides credentials from those who list the processes. */
+static void read_user(struct options *options, char *value)
 {
-    if (strcmp(name, "-o") == 0)
+    headers_add_user(options, value);
+    memset(value, '*', strlen(value));
+}
+
+static void read_option(struct options *options, const char *name, char *value)
+{
+    if (strcmp(name, "--header") == 0)
+        headers_add(options, value);
+    else if (strcmp(name, "--user") == 0)
+        read_user(options, value);
+    else if (strcmp(name, "--user-file") == 0)
+        headers_add_user_file(options, value);
+    else if (strcmp(name, "-o") == 0)
         options->output = value;
     else if (strcmp(name, "-O") == 0)
         options->directory = value;

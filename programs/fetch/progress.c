@@ -11,7 +11,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-enum { NAME_WIDTH = 24, MIN_WIDTH = 40, MAX_LINES = 16 };
+enum { NAME_WIDTH = 24, MIN_NAME_WIDTH = 12, MIN_WIDTH = 16, USUAL_WIDTH = 80, MAX_LINES = 16 };
 
 static unsigned drawn_lines; /* lines on the screen that the next drawing replaces */
 
@@ -23,9 +23,9 @@ bool progress_is_shown(const struct options *options)
 static unsigned terminal_width(void)
 {
     struct winsize size;
-    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col < MIN_WIDTH)
-        return MIN_WIDTH;
-    return size.ws_col;
+    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0)
+        return USUAL_WIDTH;
+    return size.ws_col < MIN_WIDTH ? MIN_WIDTH : size.ws_col;
 }
 
 static void print_bytes(char *to, size_t size, double bytes)
@@ -70,35 +70,70 @@ static void print_bar(char *to, size_t cells, double part)
     to[cells] = 0;
 }
 
-static void draw_transfer(const struct transfer *transfer, uint64_t now, unsigned columns)
+/* A line that is redrawn must not be wrapped by the terminal, so it is cut. */
+static void draw_line(const char *text, unsigned columns)
 {
-    char name[NAME_WIDTH + 1], present[16], rate[16], left[32] = "", bar[256];
-    double seconds = elapsed_seconds(transfer, now);
-    double speed = (double)(transfer->present - transfer->resumed) / seconds;
-    print_name(name, sizeof name, transfer->name);
-    if (transfer->state != RECEIVING) {
-        fprintf(stderr, "%-*s %.*s\033[K\n", NAME_WIDTH, name, (int)columns - NAME_WIDTH - 2,
-                transfer->state == PAUSED ? transfer->problem : "connecting");
-        return;
-    }
+    for (unsigned i = 0; i < columns && text[i] != 0; i++)
+        fputc(isprint((unsigned char)text[i]) ? text[i] : '?', stderr);
+    fputs("\033[K\n", stderr);
+}
+
+/* Appends a part of the line if a name still fits beside it. */
+static void append_part(char *line, size_t size, unsigned columns, const char *part)
+{
+    size_t length = strlen(line);
+    if (length + strlen(part) + MIN_NAME_WIDTH <= columns && length + strlen(part) < size)
+        strcpy(line + length, part);
+}
+
+/* The bar and the numbers behind the name, those first that matter most. */
+static void print_numbers(char *to, size_t size, const struct transfer *transfer, double speed,
+                          unsigned columns)
+{
+    char present[16], rate[16], text[32];
     print_bytes(present, sizeof present, (double)transfer->present);
     print_bytes(rate, sizeof rate, speed);
-    if (transfer->size == BIDE_HTTP_UNKNOWN || transfer->size == 0) {
-        fprintf(stderr, "%-*s %8s %8s/s\033[K\n", NAME_WIDTH, name, present, rate);
-        return;
-    }
-    double part = (double)transfer->present / (double)transfer->size;
-    if (speed > 0 && transfer->size >= transfer->present) {
+    snprintf(text, sizeof text, " %8s", present);
+    append_part(to, size, columns, text);
+    snprintf(text, sizeof text, " %8s/s", rate);
+    append_part(to, size, columns, text);
+    text[0] = 0;
+    if (transfer->size != BIDE_HTTP_UNKNOWN && transfer->size >= transfer->present && speed > 0) {
         unsigned long wait = (unsigned long)((double)(transfer->size - transfer->present) / speed);
         if (wait < 360000)
-            snprintf(left, sizeof left, "%lu:%02lu", wait / 60, wait % 60);
+            snprintf(text, sizeof text, " %3lu:%02lu", wait / 60, wait % 60);
     }
-    size_t fixed = NAME_WIDTH + 36; /* the width of everything else in the line */
-    size_t cells = columns > fixed + 8 ? columns - fixed : 0;
-    print_bar(bar, cells < sizeof bar ? cells : sizeof bar - 1, part < 1 ? part : 1);
-    fprintf(stderr, "%-*s %3.0f%% %s%s%s %8s %8s/s %6s\033[K\n", NAME_WIDTH, name, part * 100,
-            cells != 0 ? "[" : "", cells != 0 ? bar : "", cells != 0 ? "]" : "", present, rate,
-            left);
+    append_part(to, size, columns, text);
+}
+
+static void draw_transfer(const struct transfer *transfer, uint64_t now, unsigned columns)
+{
+    char name[NAME_WIDTH + 1], percent[16] = "", numbers[80] = "", bar[256] = "", line[512];
+    double speed = (double)(transfer->present - transfer->resumed) / elapsed_seconds(transfer, now);
+    bool has_size = transfer->size != BIDE_HTTP_UNKNOWN && transfer->size != 0;
+    double part = has_size ? (double)transfer->present / (double)transfer->size : 0;
+    if (transfer->state != RECEIVING) {
+        snprintf(numbers, sizeof numbers, " %.70s",
+                 transfer->state == PAUSED ? transfer->problem : "connecting");
+    } else {
+        if (has_size)
+            snprintf(percent, sizeof percent, " %3.0f%%", part * 100);
+        print_numbers(numbers, sizeof numbers, transfer, speed,
+                      columns - (unsigned)strlen(percent));
+    }
+    size_t taken =
+        strlen(percent) + (transfer->state == RECEIVING ? strlen(numbers) : MIN_NAME_WIDTH);
+    size_t width = columns > taken ? columns - taken : 0;
+    size_t name_width = width < NAME_WIDTH ? width : NAME_WIDTH;
+    print_name(name, name_width + 1, transfer->name);
+    if (has_size && transfer->state == RECEIVING && width >= NAME_WIDTH + 8) {
+        size_t cells = width - NAME_WIDTH - 3;
+        bar[0] = ' ', bar[1] = '[';
+        print_bar(bar + 2, cells < sizeof bar - 4 ? cells : sizeof bar - 4, part < 1 ? part : 1);
+        strcat(bar, "]");
+    }
+    snprintf(line, sizeof line, "%-*s%s%s%s", (int)name_width, name, percent, bar, numbers);
+    draw_line(line, columns);
 }
 
 static void move_up(void)
@@ -112,7 +147,7 @@ void progress_draw(const struct fetch *fetch)
     uint64_t now = bide_platform.now(), present = 0;
     unsigned columns = terminal_width(), lines = 0;
     size_t finished_at = 0, failed = 0;
-    char all[16];
+    char all[16], line[128], failures[32] = "";
     move_up();
     for (size_t i = 0; i < fetch->count; i++) {
         const struct transfer *transfer = &fetch->transfers[i];
@@ -127,10 +162,11 @@ void progress_draw(const struct fetch *fetch)
         }
     }
     print_bytes(all, sizeof all, (double)present);
-    fprintf(stderr, "%zu of %zu%s", finished_at, fetch->count, failed != 0 ? ", " : "");
     if (failed != 0)
-        fprintf(stderr, "%zu failed", failed);
-    fprintf(stderr, ", %s\033[K\n\033[J", all);
+        snprintf(failures, sizeof failures, ", %zu failed", failed);
+    snprintf(line, sizeof line, "%zu of %zu%s, %s", finished_at, fetch->count, failures, all);
+    draw_line(line, columns - 1);
+    fputs("\033[J", stderr);
     drawn_lines = lines + 1;
 }
 
@@ -154,6 +190,8 @@ void progress_report(const struct fetch *fetch, const struct transfer *transfer)
         progress_clear(fetch);
     if (transfer->state == FAILED) {
         fprintf(stderr, "fetch: %s: %s\n", name, transfer->problem);
+    } else if (transfer->is_skipped) {
+        fprintf(stderr, "%s: there already\n", name);
     } else {
         double seconds = elapsed_seconds(transfer, 0);
         print_bytes(bytes, sizeof bytes, (double)transfer->present);

@@ -183,8 +183,11 @@ static int prepare_request(struct fetch *fetch, struct worker *worker,
     bide_http_fetch *http = &worker->http;
     char range[40];
     int status = bide_http_fetch_init(http, fetch->agent, "GET", transfer->url);
-    if (status == 0)
+    if (status == 0 && !headers_have(&fetch->options, "User-Agent"))
         status = bide_http_fetch_add(http, "User-Agent", "bide-fetch");
+    for (size_t i = 0; status == 0 && i < fetch->options.header_count; i++)
+        status = bide_http_fetch_add(http, fetch->options.headers[i].name,
+                                     fetch->options.headers[i].value);
     if (status == 0)
         status = bide_http_fetch_add(http, "Accept-Encoding", "identity");
     if (status == 0 && transfer->present > 0) {
@@ -532,6 +535,33 @@ async int remove_useless_part(struct worker *worker, const struct transfer *tran
     return 0;
 }
 
+/* Sets transfer->is_skipped if the file is there, and has the expected sum. */
+async int find_finished(struct fetch *fetch, struct worker *worker, struct transfer *transfer)
+{
+    char sum[MAX_SUM + 1];
+    struct stat about;
+    int status = await bide_open(&worker->file, worker->paths.target, O_RDONLY | O_NONBLOCK, 0);
+    if (status < 0)
+        return status == -ECANCELED ? status : 0;
+    if (fstat(bide_descriptor_fd(&worker->file), &about) == 0 && S_ISREG(about.st_mode)) {
+        transfer->present = (uint64_t)about.st_size;
+        status = await sum_part(fetch, worker, transfer);
+        transfer->is_skipped = status == 0;
+        if (status == 0 && has_sum(fetch, transfer)) {
+            digest_finish(&worker->digest, sum);
+            transfer->is_skipped = !transfer->is_summed || strcmp(sum, transfer->sum) == 0;
+            if (transfer->is_skipped)
+                strcpy(transfer->sum, sum);
+        }
+    }
+    bide_close(&worker->file);
+    digest_free(&worker->digest);
+    worker->summed = 0;
+    if (!transfer->is_skipped)
+        transfer->present = 0;
+    return status == -ECANCELED ? status : 0;
+}
+
 async int transfer_run(struct fetch *fetch, struct worker *worker, struct transfer *transfer)
 {
     bide_descriptor_init_closed(&worker->file);
@@ -545,9 +575,11 @@ async int transfer_run(struct fetch *fetch, struct worker *worker, struct transf
     if (status < 0) {
         set_problem_of_status(transfer, status);
     } else {
-        if (fetch->options.resumes)
+        if (fetch->options.skips)
+            status = await find_finished(fetch, worker, transfer);
+        if (status == 0 && fetch->options.resumes && !transfer->is_skipped)
             status = await partial_load(worker, transfer);
-        if (status == 0)
+        if (status == 0 && !transfer->is_skipped)
             status = await retry_until_done(fetch, worker, transfer);
         if (status < 0)
             await remove_useless_part(worker, transfer);

@@ -1,18 +1,23 @@
 #!/usr/bin/env python3
 """Tests the program fetch with a server of its own, and with httpd: fetch_test.py PROGRAM tls|plain|calls [HTTPD]."""
 
+import base64
 import fcntl
 import hashlib
 import http.server
 import os
+import pty
 import random
+import re
 import resource
 import shutil
 import signal
 import ssl
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import threading
 
 PROGRAM = sys.argv[1]
@@ -666,6 +671,118 @@ def test_tls(directory):
     holds(directory, "a", "b", "cut")
     for name in "a", "b", "cut":
         assert content(directory, name) == CONTENT
+
+
+def test_headers_and_credentials(directory):
+    """They are sent to the URL's server. After a redirect to another one, credentials are not."""
+    seen = []
+
+    def behave(handler, path, _turn):
+        seen.append((path, handler.headers.get("Authorization"), handler.headers.get("X-Two"), handler.headers.get("User-Agent")))
+        if path == "/away":
+            handler.answer(302, b"", Location=other.url("/there"))
+        else:
+            handler.answer(200, b"x")
+
+    basic = "Basic " + base64.b64encode(b"me:s:cret").decode()
+    secret = os.path.join(directory, "secret")
+    with open(secret, "w", encoding="ascii") as file:
+        file.write("me:s:cret\nmore\n")
+    with Server(behave) as server, Server(behave) as other:
+        for option in (("--user", "me:s:cret"), ("--user-file", secret), ("--header", "authorization: " + basic)):
+            fetch(directory, *option, "--header", "X-Two:  2 ", "--header", "User-Agent: mine", server.url("/away"), server.url("/here"))
+            equal = sorted(seen)
+            assert equal == [("/away", basic, "2", "mine"), ("/here", basic, "2", "mine"), ("/there", None, "2", "mine")], equal
+            seen.clear()
+        for number in range(1, 8):  # each length of base64
+            fetch(directory, "--user", "a:" + "b" * number, server.url("/here"))
+            assert seen.pop()[1] == "Basic " + base64.b64encode(b"a:" + b"b" * number).decode()
+    for arguments, why in ((("--header", "no colon"), "not a header field"), (("--header", "A b: c"), "not a header field"),
+                           (("--header", "A: b\nC: d"), "not a header field"), (("--header", "Range: bytes=0-"), "itself"),
+                           (("--header", "host: a"), "itself"), (("--user", "nobody"), "NAME:PASSWORD"),
+                           (("--user", "a:b", "--user-file", secret), "twice"), (("--user-file", "/nowhere"), "No such file")):
+        done = fetch(directory, *arguments, "http://127.0.0.1:1/", status=2, said=why)
+        assert "nobody" not in done.stderr
+
+
+def test_credentials_are_hidden(directory):
+    release = threading.Event()
+    asked = threading.Event()
+
+    def behave(handler, _path, _turn):
+        asked.set()
+        release.wait(PATIENCE)
+        handler.answer(200, b"x")
+
+    with Server(behave) as server:
+        with subprocess.Popen([PROGRAM, "-O", directory, "--user", "me:secret", server.url("/a")], stderr=subprocess.DEVNULL) as process:
+            assert asked.wait(PATIENCE)
+            with open(f"/proc/{process.pid}/cmdline", "rb") as file:
+                line = file.read()
+            release.set()
+            assert process.wait(PATIENCE) == 0
+    assert b"secret" not in line and b"--user" in line, line
+
+
+def test_finished_files_are_skipped(directory):
+    def behave(handler, _path, _turn):
+        handler.answer(200, b"new")
+
+    with open(os.path.join(directory, "a"), "wb") as file:
+        file.write(b"old")
+    with Server(behave) as server:
+        done = fetch(directory, "--skip-finished", *SUMS, server.url("/a"), server.url("/b"), said="a: there already")
+        assert [path for path, *_ in server.seen] == ["/b"], server.seen
+        assert (content(directory, "a"), content(directory, "b")) == (b"old", b"new")
+        if SUMS:
+            assert hashlib.sha256(b"old").hexdigest() + "  a" in done.stdout.splitlines(), done.stdout
+            for wanted, requests in ((b"old", 1), (b"new", 2)):  # one that has another sum is not finished
+                with open(os.path.join(directory, "list"), "w", encoding="ascii") as file:
+                    file.write(f"{server.url('/a')} a {hashlib.sha256(wanted).hexdigest()}\n")
+                fetch(directory, "--skip-finished", "--input", os.path.join(directory, "list"))
+                assert (content(directory, "a"), len(server.seen)) == (wanted, requests)
+            os.unlink(os.path.join(directory, "list"))
+        fetch(directory, server.url("/a"))  # without the option
+        assert content(directory, "a") == b"new"
+    holds(directory, "a", "b")
+
+
+def test_progress_fits_the_terminal(directory):
+    """No line that is redrawn is wrapped: of a download with a size, of one without, and of one that waits."""
+    for columns in (36, 16, 50, 80, 200):
+        release = threading.Event()
+
+        def behave(handler, path, _turn):
+            if path.startswith("/known"):
+                handler.cut(CONTENT, 300_000)
+                handler.wfile.flush()
+                release.wait(PATIENCE)
+                handler.wfile.write(CONTENT[300_000:])
+            else:
+                if path.startswith("/waits"):
+                    release.wait(PATIENCE)
+                handler.answer(200, b"x")
+
+        main_side, other_side = pty.openpty()
+        fcntl.ioctl(other_side, termios.TIOCSWINSZ, struct.pack("HHHH", 30, columns, 0, 0))
+        with Server(behave) as server:
+            names = "/known-and-a-name-that-is-longer-than-the-line", "/waits-and-a-name-that-is-longer-than-the-line"
+            with subprocess.Popen([PROGRAM, "-O", directory, *map(server.url, names)], stderr=other_side) as process:
+                os.close(other_side)
+                text = b""
+                while not (b"43%" in text and b"conn" in text and b"0 of 2" in text):
+                    text += os.read(main_side, 4096)
+                release.set()
+                try:
+                    while piece := os.read(main_side, 4096):
+                        text += piece
+                except OSError:  # the other side is closed
+                    pass
+                assert process.wait(PATIENCE) == 0
+        os.close(main_side)
+        drawn = [re.sub(rb"\x1b\[[0-9]*[A-Z]|\r", b"", line) for line in text.split(b"\n") if b"\x1b[K" in line]
+        assert len(drawn) >= 3 and max(map(len, drawn)) < columns, (columns, drawn)
+        assert (b"B/s" in b"".join(drawn)) == (columns >= 50), drawn
 
 
 def main():

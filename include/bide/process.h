@@ -74,7 +74,7 @@ typedef struct bide_process_limit {
  * the program's memory map (fork), so such a start costs more, the more memory the program has.
  */
 typedef struct bide_process_setup {
-    int cgroup;              /* it is started in this cgroup: a directory of version 2; 0: the program's */
+    int cgroup;              /* it is started in this cgroup: a directory of version 2; 0: the program's; Linux */
     bool takes_terminal;     /* its input becomes the controlling terminal of its new session */
     const bide_process_limit *limits;
     size_t limit_count;
@@ -86,7 +86,7 @@ typedef struct bide_process_setup {
     const uint32_t *groups;
     size_t group_count;
     /* The signal that it gets when the thread that starts it ends, also if that has ended already; 0:
-     * none. A program that has another user or capabilities by its file loses it. */
+     * none. A program that has another user or capabilities by its file loses it. Linux. */
     int death_signal;
 } bide_process_setup;
 
@@ -147,9 +147,10 @@ typedef struct bide_process {
  * Threads: any. Errors: -EINVAL (no program, or a number below 3; or a terminal is to be taken without
  * a new session); those of exec(2), such as -ENOENT and -EACCES, and of the directory; -EBADF (a
  * descriptor that is given is closed); -EMFILE, -ENFILE, -ENOMEM, -EAGAIN; those of the setup's steps,
- * such as -EPERM; -EOPNOTSUPP (a cgroup, and the kernel, before Linux 5.7, cannot). Then there is no
- * process, and nothing is left; process->failed_at says which step it was. Progress: blocks until the
- * child has begun its program, or failed to.
+ * such as -EPERM; -EOPNOTSUPP (a cgroup before Linux 5.7; on other systems than Linux, and with the
+ * POSIX platform table, a cgroup or a death signal). Then there is no process, and nothing is left;
+ * process->failed_at says which step it was. Progress: blocks until the child has begun its program, or
+ * failed to.
  */
 int bide_process_start(bide_process *process, const bide_process_options *options);
 
@@ -175,8 +176,8 @@ typedef struct bide_process_wait_operation {
  * for it. Ended already: at once. A wait that loses a select has taken nothing: `process` knows how it
  * has ended, and the next wait ends at once.
  * Threads: the loop's. Errors: -ECHILD (somebody else has taken its status), -ECANCELED, -ETIMEDOUT,
- * -ENOTSUP (no loop), -EOPNOTSUPP (a loop in memory); without pidfds (Linux 5.3) those of
- * bide_signal_listen. Suspends: if it has not ended. Cancel-safe: yes, the process continues.
+ * -ENOTSUP (no loop), -EOPNOTSUPP (a loop in memory); without handles (before Linux 5.3, on other
+ * systems, and with the POSIX platform table) those of bide_signal_listen for SIGCHLD. Suspends: if it has not ended. Cancel-safe: yes, the process continues.
  * Progress: that of the system calls.
  */
 BIDE_MUST_AWAIT

@@ -16,7 +16,9 @@
  *    thread takes the status and sets `has_ended` at once.
  * 4. The handle (a pidfd) becomes readable when the child has ended, and stays readable. So a wait
  *    that starts later does not miss the end, and all waits complete. Without a handle, each wait
- *    listens to SIGCHLD before it checks the child, and checks again after each signal.
+ *    listens to SIGCHLD before it checks the child, and checks again after each signal. It asks for the
+ *    status of this child alone. So no end is missed, and no child of another part is reaped. Other systems
+ *    than Linux have no handles (process_child.h).
  * 5. The owner of a communication awaits only the join of its pumps, which cancellation or a failure
  *    stops. So it can be destroyed at any time.
  * 6. With a wait_delay, a watch in the same scope awaits the end of the process, and then for so long
@@ -32,6 +34,8 @@
 #include "operation.h"
 #include "process_child.h"
 
+#include "../system/portable.h"
+
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -40,7 +44,9 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#if BIDE_HAS_PIDFD
 #include <sys/syscall.h>
+#endif
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -84,7 +90,7 @@ static int process_open_pipe(bide_process *process, const process_plan *plan, in
     int fds[2];
     bool is_input = number == STDIN_FILENO;
     int error =
-        is_input ? socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) : pipe2(fds, O_CLOEXEC);
+        is_input ? portable_socket_pair(SOCK_STREAM, fds, false) : portable_pipe(fds, false);
     if (error != 0)
         return -errno;
     int ours = is_input ? fds[1] : fds[0];
@@ -122,11 +128,24 @@ static bool process_is_passed(const bide_process_options *options, int number)
     return false;
 }
 
-/* Fills in the spawn actions that assign the child's descriptors: 2. A positive errno. */
+/* Adds an action that closes a descriptor, which need not be open. Returns 0 or a positive errno. */
+static int process_add_close(posix_spawn_file_actions_t *actions, int number)
+{
+#ifdef POSIX_SPAWN_CLOEXEC_DEFAULT /* the kernel closes all that no action names */
+    (void)actions;
+    (void)number;
+    return 0;
+#else
+    return posix_spawn_file_actions_addclose(actions, number);
+#endif
+}
+
 /* Adds actions that close every descriptor from `first` on. Returns 0 or a positive errno. */
 static int process_add_close_from(posix_spawn_file_actions_t *actions, int first)
 {
-#ifdef __GLIBC__
+#if defined POSIX_SPAWN_CLOEXEC_DEFAULT
+    return process_add_close(actions, first);
+#elif defined __GLIBC__ || defined __FreeBSD__
     return posix_spawn_file_actions_addclosefrom_np(actions, first);
 #else
     /* One action for each descriptor that is open now. One that another thread opens meanwhile without O_CLOEXEC is
@@ -136,7 +155,7 @@ static int process_add_close_from(posix_spawn_file_actions_t *actions, int first
     for (struct dirent *entry; error == 0 && (entry = readdir(directory)) != NULL;) {
         int number = atoi(entry->d_name); /* 0 for "." and ".." */
         if (number >= first)
-            error = posix_spawn_file_actions_addclose(actions, number);
+            error = process_add_close(actions, number);
     }
     if (directory != NULL)
         closedir(directory);
@@ -144,6 +163,7 @@ static int process_add_close_from(posix_spawn_file_actions_t *actions, int first
 #endif
 }
 
+/* Fills in the spawn actions that assign the child's descriptors: 2. A positive errno. */
 static int process_add_actions(process_plan *plan)
 {
     const bide_process_options *options = plan->options;
@@ -151,14 +171,14 @@ static int process_add_actions(process_plan *plan)
     for (int i = 0; i < 3 && error == 0; i++) {
         error = plan->theirs[i] >= 0
                     ? posix_spawn_file_actions_adddup2(&plan->actions, plan->theirs[i], i)
-                    : posix_spawn_file_actions_addclose(&plan->actions, i);
+                    : process_add_close(&plan->actions, i);
     }
     for (size_t i = 0; i < options->fd_count && error == 0; i++)
         error = posix_spawn_file_actions_adddup2(&plan->actions, plan->copies[i],
                                                  options->fds[i].number);
     for (int number = 3; number < plan->first && error == 0; number++) {
         if (!process_is_passed(options, number))
-            error = posix_spawn_file_actions_addclose(&plan->actions, number);
+            error = process_add_close(&plan->actions, number);
     }
     if (error == 0)
         error = process_add_close_from(&plan->actions, plan->first);
@@ -176,7 +196,13 @@ static int process_spawn(bide_process *process, process_plan *plan)
     posix_spawnattr_t attributes;
     sigset_t none, all;
     sigemptyset(&none);
+#ifdef __linux__
     memset(&all, 0xff, sizeof all); /* sigfillset would leave out those of the C library */
+#else
+    sigfillset(&all);
+    sigdelset(&all, SIGKILL);
+    sigdelset(&all, SIGSTOP);
+#endif
     int error = posix_spawnattr_init(&attributes);
     if (error != 0)
         return error;
@@ -186,6 +212,9 @@ static int process_spawn(bide_process *process, process_plan *plan)
         flags |= POSIX_SPAWN_SETSID;
     else if (options->new_group)
         flags |= POSIX_SPAWN_SETPGROUP;
+#ifdef POSIX_SPAWN_CLOEXEC_DEFAULT
+    flags |= POSIX_SPAWN_CLOEXEC_DEFAULT;
+#endif
     posix_spawnattr_setflags(&attributes, flags);
     error = posix_spawnp(&process->pid, options->program, &plan->actions, &attributes,
                          options->arguments != NULL ? options->arguments : just_name,
@@ -242,7 +271,7 @@ static int process_keep_status(void)
 /* Signals the child itself: by its handle, which no other process can have. */
 static int process_send(const bide_process *process, int signal)
 {
-#ifdef SYS_pidfd_send_signal
+#if BIDE_HAS_PIDFD && defined SYS_pidfd_send_signal
     int handle = bide_descriptor_fd(&process->handle);
     if (handle >= 0) {
         if (syscall(SYS_pidfd_send_signal, handle, signal, NULL, 0) == 0)
@@ -257,7 +286,7 @@ static int process_send(const bide_process *process, int signal)
 /* Signals its group. By the handle, as Linux 6.9 can, no other group is hit that has its number later. */
 static int process_send_to_group(const bide_process *process, int signal)
 {
-#ifdef SYS_pidfd_send_signal
+#if BIDE_HAS_PIDFD && defined SYS_pidfd_send_signal
     enum { PROCESS_TO_GROUP = 1 << 2 }; /* PIDFD_SIGNAL_PROCESS_GROUP */
     int handle = bide_descriptor_fd(&process->handle);
     if (handle >= 0) {
@@ -284,12 +313,14 @@ static void process_kill_and_reap(bide_process *process)
 
 static int process_open_handle(bide_process *process)
 {
-#ifdef SYS_pidfd_open
+#if BIDE_HAS_PIDFD && defined SYS_pidfd_open
     int fd = (int)syscall(SYS_pidfd_open, process->pid, 0);
     if (fd < 0 && errno != ENOSYS)
         return -errno;
     if (fd >= 0) /* a pidfd is always close-on-exec */
         bide_descriptor_init(&process->handle, fd);
+#else
+    (void)process;
 #endif
     return 0;
 }
@@ -374,7 +405,11 @@ static int process_check_ended(bide_process *process)
     process->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
     process->user_time = process_nanoseconds(usage.ru_utime);
     process->system_time = process_nanoseconds(usage.ru_stime);
+#ifdef __APPLE__ /* bytes */
+    process->max_memory = (size_t)usage.ru_maxrss;
+#else
     process->max_memory = (size_t)usage.ru_maxrss * 1024;
+#endif
     return 0;
 }
 

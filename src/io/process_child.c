@@ -6,8 +6,9 @@
  *                                            +--one fails: writes which, and the error; exits
  *
  * 1. The child has a copy of one thread and of the memory as other threads left it, perhaps with locks
- *    held. So it allocates nothing, calls nothing that locks, and makes its system calls itself: the C
- *    library's calls for users and groups would speak to threads that the child does not have.
+ *    held. So it allocates nothing, calls nothing that locks, and on Linux makes its system calls itself:
+ *    the C library's calls for users and groups would speak to threads that the child does not have. On
+ *    other systems fork has told the C library that there is one thread, and its calls do not lock.
  * 2. All signals are blocked from before the fork until the child has given each its default. So no
  *    handler of the program runs in the child.
  * 3. The report is a pipe that exec closes. A step that fails is written to it, in one piece. So the
@@ -17,35 +18,48 @@
  *    that is set afterwards.
  * 5. The parent may end before the child has set the death signal, and then none would come. So the
  *    child looks afterwards whether its parent is still the one that it was started by. If the parent
- *    ends later, the kernel sends the signal.
+ *    ends later, the kernel sends the signal. Systems without handles have no death signal, and no cgroup:
+ *    a start with one is refused before the fork.
  */
 #define _GNU_SOURCE
 #include "process_child.h"
 
 #include "../base/thread_sanitizer.h"
+#include "../system/portable.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#if BIDE_HAS_PIDFD
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#endif
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 extern char **environ;
 
-enum { PROCESS_SIGNALS = 64, PROCESS_SIGNAL_SET_SIZE = 8 };
+/* The effective group is the first of the supplementary ones there. */
+#if defined __APPLE__ || defined __FreeBSD__
+#define PROCESS_GROUPS_HAVE_EFFECTIVE 1
+#else
+#define PROCESS_GROUPS_HAVE_EFFECTIVE 0
+#endif
 
 /* What the child needs, in memory that the parent has prepared: 1. */
 typedef struct process_child {
     const bide_process_options *options;
     const bide_process_setup *setup;
     const process_descriptors *descriptors;
+    const uint32_t *groups; /* supplementary ones */
+    size_t group_count;
     char *const *arguments;
     char *const *environment;
     char **paths; /* where the program may be, in order; then NULL */
@@ -67,14 +81,31 @@ typedef struct process_report {
 #define PROCESS_UNSANITIZED
 #endif
 
+/* A call of the child: 1. */
+#if BIDE_HAS_PIDFD
+#define CHILD_CALL(name, ...) syscall(SYS_##name, __VA_ARGS__)
+#define CHILD_SETSID()        syscall(SYS_setsid)
+#define CHILD_EXIT(code)      syscall(SYS_exit_group, code)
+#define CHILD_DUP(from, to)   syscall(SYS_dup3, from, to, 0)
 #ifdef SYS_setresuid32
-#define PROCESS_SETRESUID SYS_setresuid32
-#define PROCESS_SETRESGID SYS_setresgid32
-#define PROCESS_SETGROUPS SYS_setgroups32
+#define CHILD_SET_USER(user)            syscall(SYS_setresuid32, user, user, user)
+#define CHILD_SET_GROUP(group)          syscall(SYS_setresgid32, group, group, group)
+#define CHILD_SET_GROUPS(count, groups) syscall(SYS_setgroups32, count, groups)
 #else
-#define PROCESS_SETRESUID SYS_setresuid
-#define PROCESS_SETRESGID SYS_setresgid
-#define PROCESS_SETGROUPS SYS_setgroups
+#define CHILD_SET_USER(user)            syscall(SYS_setresuid, user, user, user)
+#define CHILD_SET_GROUP(group)          syscall(SYS_setresgid, group, group, group)
+#define CHILD_SET_GROUPS(count, groups) syscall(SYS_setgroups, count, groups)
+#endif
+#else
+#define CHILD_CALL(name, ...) name(__VA_ARGS__)
+#define CHILD_SETSID()        setsid()
+#define CHILD_EXIT(code)      _exit(code)
+#define CHILD_DUP(from, to)   dup2(from, to)
+#define CHILD_SET_USER(user) \
+    setreuid(user, user) /* the saved one too, because the real one is given */
+#define CHILD_SET_GROUP(group) setregid(group, group)
+#define CHILD_SET_GROUPS(count, groups) \
+    setgroups((int)(count), groups) /* (size_t on Linux, int elsewhere) */
 #endif
 
 /* Reports that a step has failed, and exits: 3. */
@@ -82,9 +113,9 @@ PROCESS_UNSANITIZED static void child_fails(const process_child *child, bide_pro
                                             int error)
 {
     process_report report = {(int32_t)step, error};
-    (void)!syscall(SYS_write, child->report, &report, sizeof report);
+    (void)!CHILD_CALL(write, child->report, &report, sizeof report);
     for (;;)
-        syscall(SYS_exit_group, 127);
+        CHILD_EXIT(127);
 }
 
 PROCESS_UNSANITIZED static void child_must(const process_child *child, bide_process_step step,
@@ -95,26 +126,43 @@ PROCESS_UNSANITIZED static void child_must(const process_child *child, bide_proc
 }
 
 /* Gives every signal its default, and then blocks none: 2. */
+#if BIDE_HAS_PIDFD
+
 PROCESS_UNSANITIZED static void child_reset_signals(void)
 {
+    enum { SIGNALS = 64, SIGNAL_SET_SIZE = 8 };
     unsigned long defaults[16] = {
         0}; /* the kernel's sigaction, of whichever layout: SIG_DFL is 0 */
     unsigned long none[16] = {0};
-    for (int signal = 1; signal <= PROCESS_SIGNALS; signal++)
-        syscall(SYS_rt_sigaction, signal, defaults, NULL, PROCESS_SIGNAL_SET_SIZE);
-    syscall(SYS_rt_sigprocmask, SIG_SETMASK, none, NULL, PROCESS_SIGNAL_SET_SIZE);
+    for (int signal = 1; signal <= SIGNALS; signal++)
+        syscall(SYS_rt_sigaction, signal, defaults, NULL, SIGNAL_SET_SIZE);
+    syscall(SYS_rt_sigprocmask, SIG_SETMASK, none, NULL, SIGNAL_SET_SIZE);
 }
+
+#else
+
+PROCESS_UNSANITIZED static void child_reset_signals(void)
+{
+    struct sigaction defaults = {.sa_handler = SIG_DFL};
+    sigset_t none;
+    for (int signal = 1; signal < NSIG; signal++)
+        sigaction(signal, &defaults, NULL);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+#endif
 
 PROCESS_UNSANITIZED static void child_close_range(const process_child *child, int first, int last)
 {
-#ifdef SYS_close_range
+#if BIDE_HAS_PIDFD && defined SYS_close_range
     if (child->max_fd < 0) {
         syscall(SYS_close_range, first, last, 0);
         return;
     }
 #endif
     for (int fd = first; fd <= last && fd <= child->max_fd; fd++)
-        syscall(SYS_close, fd);
+        CHILD_CALL(close, fd);
 }
 
 PROCESS_UNSANITIZED static bool child_is_given(const bide_process_options *options, int number)
@@ -132,17 +180,16 @@ PROCESS_UNSANITIZED static void child_place_descriptors(const process_child *chi
     const process_descriptors *descriptors = child->descriptors;
     for (int i = 0; i < 3; i++) {
         if (descriptors->theirs[i] >= 0)
-            child_must(child, BIDE_PROCESS_AT_DESCRIPTORS,
-                       syscall(SYS_dup3, descriptors->theirs[i], i, 0));
+            child_must(child, BIDE_PROCESS_AT_DESCRIPTORS, CHILD_DUP(descriptors->theirs[i], i));
         else
-            syscall(SYS_close, i);
+            CHILD_CALL(close, i);
     }
     for (size_t i = 0; i < options->fd_count; i++)
         child_must(child, BIDE_PROCESS_AT_DESCRIPTORS,
-                   syscall(SYS_dup3, descriptors->copies[i], options->fds[i].number, 0));
+                   CHILD_DUP(descriptors->copies[i], options->fds[i].number));
     for (int number = 3; number < descriptors->first; number++) {
         if (!child_is_given(options, number))
-            syscall(SYS_close, number);
+            CHILD_CALL(close, number);
     }
     child_close_range(child, descriptors->first, child->report - 1);
     child_close_range(child, child->report + 1, INT_MAX);
@@ -152,9 +199,17 @@ PROCESS_UNSANITIZED static void child_set_limits(const process_child *child)
 {
     for (size_t i = 0; i < child->setup->limit_count; i++) {
         const bide_process_limit *limit = &child->setup->limits[i];
+#if BIDE_HAS_PIDFD
         uint64_t both[2] = {limit->soft, limit->hard}; /* the kernel's rlimit64 */
-        child_must(child, BIDE_PROCESS_AT_LIMITS,
-                   syscall(SYS_prlimit64, 0, limit->resource, both, NULL));
+        long result = syscall(SYS_prlimit64, 0, limit->resource, both, NULL);
+#else
+        struct rlimit both = {
+            limit->soft == UINT64_MAX ? RLIM_INFINITY : (rlim_t)limit->soft,
+            limit->hard == UINT64_MAX ? RLIM_INFINITY : (rlim_t)limit->hard,
+        };
+        int result = setrlimit(limit->resource, &both);
+#endif
+        child_must(child, BIDE_PROCESS_AT_LIMITS, result);
     }
 }
 
@@ -163,31 +218,33 @@ PROCESS_UNSANITIZED static void child_set_identity(const process_child *child)
     const bide_process_setup *setup = child->setup;
     if ((setup->sets_user || setup->sets_group) && !setup->keeps_groups)
         child_must(child, BIDE_PROCESS_AT_GROUPS,
-                   syscall(PROCESS_SETGROUPS, setup->group_count, setup->groups));
+                   CHILD_SET_GROUPS(child->group_count, child->groups));
     if (setup->sets_group)
-        child_must(child, BIDE_PROCESS_AT_GROUP,
-                   syscall(PROCESS_SETRESGID, setup->group, setup->group, setup->group));
+        child_must(child, BIDE_PROCESS_AT_GROUP, CHILD_SET_GROUP(setup->group));
     if (setup->sets_user)
-        child_must(child, BIDE_PROCESS_AT_USER,
-                   syscall(PROCESS_SETRESUID, setup->user, setup->user, setup->user));
+        child_must(child, BIDE_PROCESS_AT_USER, CHILD_SET_USER(setup->user));
 }
 
 /* 5. */
 PROCESS_UNSANITIZED static void child_set_death_signal(const process_child *child)
 {
+#if BIDE_HAS_PIDFD
     if (child->setup->death_signal == 0)
         return;
     child_must(child, BIDE_PROCESS_AT_DEATH_SIGNAL,
                syscall(SYS_prctl, PR_SET_PDEATHSIG, child->setup->death_signal, 0, 0, 0));
     if (syscall(SYS_getppid) != child->parent)
         syscall(SYS_kill, syscall(SYS_getpid), child->setup->death_signal);
+#else
+    bide_assert(child->setup->death_signal == 0);
+#endif
 }
 
 PROCESS_UNSANITIZED static void child_execute(const process_child *child)
 {
     int error = ENOENT;
     for (char **path = child->paths; *path != NULL; path++) {
-        syscall(SYS_execve, *path, child->arguments, child->environment);
+        CHILD_CALL(execve, *path, child->arguments, child->environment);
         int now = errno;
         if (now == EACCES)
             error = EACCES; /* if it is nowhere else */
@@ -205,18 +262,18 @@ PROCESS_UNSANITIZED static void child_run(const process_child *child)
     const bide_process_options *options = child->options;
     child_reset_signals();
     if (options->new_session)
-        child_must(child, BIDE_PROCESS_AT_SESSION, syscall(SYS_setsid));
+        child_must(child, BIDE_PROCESS_AT_SESSION, CHILD_SETSID());
     else if (options->new_group)
-        child_must(child, BIDE_PROCESS_AT_SESSION, syscall(SYS_setpgid, 0, 0));
+        child_must(child, BIDE_PROCESS_AT_SESSION, CHILD_CALL(setpgid, 0, 0));
     child_place_descriptors(child);
     if (child->setup->takes_terminal)
-        child_must(child, BIDE_PROCESS_AT_TERMINAL, syscall(SYS_ioctl, 0, TIOCSCTTY, 0));
+        child_must(child, BIDE_PROCESS_AT_TERMINAL, CHILD_CALL(ioctl, 0, TIOCSCTTY, 0));
     child_set_limits(child);
     if (child->setup->sets_umask)
-        syscall(SYS_umask, child->setup->umask);
+        CHILD_CALL(umask, (mode_t)child->setup->umask);
     child_set_identity(child);
     if (options->directory != NULL)
-        child_must(child, BIDE_PROCESS_AT_DIRECTORY, syscall(SYS_chdir, options->directory));
+        child_must(child, BIDE_PROCESS_AT_DIRECTORY, CHILD_CALL(chdir, options->directory));
     child_set_death_signal(child);
     child_execute(child);
 }
@@ -256,7 +313,7 @@ static char **process_paths(const char *program)
 /* The highest number of a descriptor, if the child has to close them one by one; or -1. */
 static int process_max_fd(void)
 {
-#ifdef SYS_close_range
+#if BIDE_HAS_PIDFD && defined SYS_close_range
     if (syscall(SYS_close_range, ~0U, ~0U, 0) == 0)
         return -1;
 #endif
@@ -265,11 +322,11 @@ static int process_max_fd(void)
     return max > 0 && max < 1 << 20 ? (int)max : 1 << 20;
 }
 
-/* As fork(2), without the handlers of pthread_atfork: 1. */
+/* As fork(2), where possible without the handlers of pthread_atfork: 1. */
 static long process_fork(const bide_process_setup *setup)
 {
     if (setup->cgroup > 0) {
-#ifdef SYS_clone3
+#if BIDE_HAS_PIDFD && defined SYS_clone3
         enum { CLONE3_SIGNAL = 4, CLONE3_CGROUP = 10 };
         uint64_t arguments[11] = {0};         /* the kernel's clone_args, as of Linux 5.7 */
         arguments[0] = UINT64_C(0x200000000); /* CLONE_INTO_CGROUP */
@@ -284,7 +341,7 @@ static long process_fork(const bide_process_setup *setup)
         return -1;
 #endif
     }
-#ifdef __GLIBC_PREREQ
+#if BIDE_HAS_PIDFD && defined __GLIBC_PREREQ
 #if __GLIBC_PREREQ(2, 34)
     return _Fork();
 #endif
@@ -329,6 +386,26 @@ static int process_run_child(process_child *child, const int report[2], bide_pro
     return status < 0 ? status : (int)pid;
 }
 
+/* The supplementary groups, which are allocated if the effective one belongs to them. False: no memory. */
+static bool process_list_groups(process_child *child, uint32_t **allocated)
+{
+    const bide_process_setup *setup = child->setup;
+    child->groups = setup->groups;
+    child->group_count = setup->group_count;
+    *allocated = NULL;
+#if PROCESS_GROUPS_HAVE_EFFECTIVE
+    uint32_t *all = malloc((setup->group_count + 1) * sizeof *all);
+    if (all == NULL)
+        return false;
+    all[0] = setup->sets_group ? setup->group : (uint32_t)getegid();
+    if (setup->group_count != 0)
+        memcpy(all + 1, setup->groups, setup->group_count * sizeof *all);
+    child->groups = *allocated = all;
+    child->group_count++;
+#endif
+    return true;
+}
+
 int bide_process_child_start_(const bide_process_options *options,
                               const process_descriptors *descriptors, bide_process_step *step)
 {
@@ -343,10 +420,18 @@ int bide_process_child_start_(const bide_process_options *options,
         .paths = process_paths(options->program),
         .max_fd = process_max_fd(),
     };
+    uint32_t *groups;
+    if (!BIDE_HAS_PIDFD && options->setup->death_signal != 0) {
+        free(child.paths);
+        *step = BIDE_PROCESS_AT_DEATH_SIGNAL;
+        return -EOPNOTSUPP;
+    }
     *step = BIDE_PROCESS_AT_START;
-    if (child.paths == NULL)
+    if (child.paths == NULL || !process_list_groups(&child, &groups)) {
+        free(child.paths);
         return -ENOMEM;
-    int status = pipe2(report, O_CLOEXEC) == 0 ? 0 : -errno;
+    }
+    int status = portable_pipe(report, false) == 0 ? 0 : -errno;
     if (status == 0) {
         int above = fcntl(report[1], F_DUPFD_CLOEXEC, descriptors->first);
         status = above < 0 ? -errno : 0;
@@ -356,6 +441,7 @@ int bide_process_child_start_(const bide_process_options *options,
             status = process_run_child(&child, report, step);
         close(report[0]);
     }
+    free(groups);
     free(child.paths);
     return status;
 }

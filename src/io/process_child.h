@@ -4,6 +4,18 @@
 
 #include "bide/process.h"
 
+/*
+ * Linux has handles of processes, and a child's steps are its system calls. Other systems, and -Dplatform=posix, have
+ * neither handles nor cgroups nor death signals, and the steps are calls of the C library.
+ */
+#ifndef BIDE_HAS_PIDFD
+#ifdef __linux__
+#define BIDE_HAS_PIDFD 1
+#else
+#define BIDE_HAS_PIDFD 0
+#endif
+#endif
+
 /* The descriptors that the child gets: duplicates that the parent has opened, close-on-exec. */
 typedef struct process_descriptors {
     int first;         /* all of these are at or above it; the child's numbers are below */

@@ -12,8 +12,10 @@
  * last name, restricted, and then use that name in it. Another process that replaces a directory by a
  * symbolic link meanwhile cannot lead the operation out of the root.
  *
- * A restricted root needs openat2(2), Linux 5.6: without it every operation under one ends with
- * -ENOSYS, and does nothing. There is no weaker way in its place.
+ * A path under a restricted root is opened by openat2(2), Linux 5.6. Without it the path is opened name
+ * by name, and no name is followed that is a symbolic link: its text is read, and resolved under the root.
+ * The results are the same, but BIDE_PATH_NO_XDEV ends with -ENOSYS, and the kernel's protection of links
+ * in directories such as /tmp does not apply.
  *
  * An empty path, "", names the directory of the root itself, which may be any open file then:
  *
@@ -64,7 +66,8 @@ typedef struct bide_path_root {
 /*
  * Opens a file as bide_open does.
  * Threads: the loop's. Errors: those of openat2(2), -EXDEV (it would leave the root), -ELOOP (a
- * symbolic link), -EAGAIN (names were changed too often meanwhile), -ENOSYS (no openat2);
+ * symbolic link), -EAGAIN (names were changed too often meanwhile), -ENOSYS (no openat2, and
+ * BIDE_PATH_NO_XDEV);
  * -ECANCELED, -ETIMEDOUT, -ENOTSUP (no loop). Suspends: always. Cancel-safe: yes, it is not opened.
  * Progress: that of the system call.
  */

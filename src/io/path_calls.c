@@ -13,9 +13,10 @@
  *    through /proc/self/fd, whose links lead to the open object, and are not followed further.
  * 3. openat2 fails with -EAGAIN if any name was changed while it looked at "..". It is tried again a
  *    number of times.
+ * 4. Without openat2 the path is opened name by name instead (path_walk.c), which 1 to 3 hold for too.
  *
- * Other systems than Linux have no openat2, and no names of open objects in /proc. There a restricted root, an empty
- * path, and a flag of a rename end with -ENOSYS. A temporary file has a name for a moment.
+ * Other systems than Linux have no names of open objects in /proc. There an empty path, a link to what a restricted
+ * root names, and a flag of a rename end with -ENOSYS. A temporary file has a name for a moment.
  *
  * Each call is made on a thread that may block; or the ring has an entry in its place if that is one
  * call: no path is restricted, or it is an open (uring_files.c).
@@ -25,6 +26,7 @@
 
 #include "calls.h"
 #include "operation.h"
+#include "path_walk.h"
 #include "statx.h"
 
 #include "../system/portable.h"
@@ -46,8 +48,17 @@
 #else
 #include <sys/mount.h>
 #include <sys/param.h>
-#define O_PATH        O_RDONLY
+#define O_PATH        (O_RDONLY | O_NONBLOCK)
 #define AT_EMPTY_PATH 0
+#endif
+
+/* openat2(2), which the kernel may still lack, or refuse. (0 can be tried on Linux.) */
+#ifndef BIDE_HAS_OPENAT2
+#ifdef __linux__
+#define BIDE_HAS_OPENAT2 1
+#else
+#define BIDE_HAS_OPENAT2 0
+#endif
 #endif
 
 enum {
@@ -102,7 +113,7 @@ int bide_path_how_(uint64_t how[3], const bide_path_root *root, int flags, unsig
         return -EINVAL;
 #ifndef __linux__
     (void)how, (void)flags, (void)mode;
-    return -ENOSYS;
+    return 0;
 #else
     how[0] = (uint64_t)(unsigned)(flags | O_CLOEXEC | O_LARGEFILE);
     if ((flags & O_PATH) != 0)
@@ -118,20 +129,24 @@ static int path_open_restricted(const bide_path_root *root, const char *path, in
                                 unsigned mode)
 {
     uint64_t how[3];
-    long fd = -1;
-    int error = bide_path_how_(how, root, flags, mode);
-    if (error != 0)
-        return error;
+    bool walks = !BIDE_HAS_OPENAT2;
+    int result = bide_path_how_(how, root, flags, mode);
+    if (result != 0)
+        return result;
     for (int i = 0; i < MAX_LOOKUPS; i++) {
-#ifdef __linux__
-        fd = syscall(SYS_openat2, bide_path_fd_(root), path, how, sizeof how);
-#else
-        (void)path, errno = ENOSYS;
+#if BIDE_HAS_OPENAT2
+        if (!walks) {
+            result =
+                (int)path_result(syscall(SYS_openat2, bide_path_fd_(root), path, how, sizeof how));
+            walks = result == -ENOSYS;
+        }
 #endif
-        if (fd >= 0 || errno != EAGAIN) /* (after EINTR the caller looks whether it is to end) */
+        if (walks) /* 4 */
+            result = bide_path_walk_(bide_path_fd_(root), path, flags, mode, root->resolve);
+        if (result != -EAGAIN) /* (after EINTR the caller looks whether it is to end) */
             break;
     }
-    return (int)path_result(fd);
+    return result;
 }
 
 static int path_open(const bide_path_root *root, const char *path, int flags, unsigned mode)
@@ -289,6 +304,12 @@ ptrdiff_t bide_call_chown_(bide_io_operation *operation)
     int error = path_find_of(&place, operation);
     if (error != 0)
         return error;
+#ifndef __linux__
+    if (place.name[0] == '\0')
+        return path_leave(&place,
+                          path_result(fchown(place.directory, operation->arguments.path.mode,
+                                             operation->arguments.path.group)));
+#endif
     int flags = operation->flags | (place.name[0] == '\0' ? AT_EMPTY_PATH : 0);
     return path_leave(
         &place, path_result(fchownat(place.directory, place.name, operation->arguments.path.mode,
@@ -311,6 +332,11 @@ ptrdiff_t bide_call_utimes_(bide_io_operation *operation)
     return path_leave(&place, result);
 }
 
+#ifndef __linux__
+static int path_find_name(path_place *place, const bide_path_root *root, const char *path,
+                          char *parent);
+#endif
+
 /* ---- Texts ---- */
 
 /* Adds the zero. A text that fills all `size` bytes may have been cut. */
@@ -330,8 +356,14 @@ ptrdiff_t bide_call_readlink_(bide_io_operation *operation)
     path_place place;
     char *buffer = operation->arguments.path.about;
     size_t size = operation->arguments.path.mode;
+#ifdef __linux__
     int error = path_find(&place, operation->arguments.path.root, operation->arguments.path.path,
                           AT_SYMLINK_NOFOLLOW);
+#else /* (a link cannot be opened) */
+    char parent[PATH_MAX];
+    int error = path_find_name(&place, operation->arguments.path.root,
+                               operation->arguments.path.path, parent);
+#endif
     if (error != 0)
         return error;
     ptrdiff_t length =
@@ -493,6 +525,10 @@ ptrdiff_t bide_call_link_(bide_io_operation *operation)
     int follow = (flags & AT_SYMLINK_FOLLOW) != 0 ? 0 : AT_SYMLINK_NOFOLLOW;
     if ((flags & ~AT_SYMLINK_FOLLOW) != 0)
         return -EINVAL;
+#ifndef __linux__
+    if (bide_path_is_restricted_(operation->arguments.names.root))
+        return -ENOSYS;
+#endif
     int error =
         path_find(&from, operation->arguments.names.root, operation->arguments.names.path, follow);
     if (error != 0)

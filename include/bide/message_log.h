@@ -403,7 +403,8 @@ bide_awaiter *bide_log_subscribe(bide_log_operation *operation, bide_log_consume
  * Ends the membership. Messages that were delivered to the consumer, and not acknowledged, are
  * delivered to its group again. A read that is under way ends with -EPIPE. More than once is
  * once.
- * Threads: any. Suspends: never. Progress: lock-free, linear in the window if the group has a name.
+ * Threads: any. Suspends: never. Progress: as bide_log_publish, linear in the group's messages that
+ * are not acknowledged.
  */
 void bide_log_unsubscribe(bide_log_consumer *consumer);
 

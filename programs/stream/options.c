@@ -27,7 +27,7 @@ static const char help[] =
     "\n"
     "tail: the newest messages\n"
     "  -n N             how many, up to 1000000 (10)\n"
-    "  -f               and then new ones, until a signal; not of stdio:\n"
+    "  -f               and then new ones, until a signal; not of stdio:, ring: and file:\n"
     "  --count N        with -f: how many of both are printed, up to 10000000 (all)\n"
     "\n"
     "measure: sends messages to a log that has none, and reads them\n"
@@ -120,8 +120,9 @@ static void set_words(struct options *options, const char *const *words, unsigne
         command_line_reject("a log is expected, not", options->from);
     if (is_stdio && (options->group != NULL || options->has_start))
         command_line_reject("--group and --after are for a log, not", options->from);
-    if (is_stdio && options->follows)
-        command_line_reject("-f is for a log, not", options->from);
+    if (options->follows && !url_is_shared(options->from))
+        command_line_reject("-f is for a log that other processes can have open, not",
+                            options->from);
     if (options->command == COMMAND_TAIL && options->count != 0 && !options->follows)
         command_line_reject("--count of tail is for -f", "");
     if (options->command == COMMAND_COPY && url_is_same(options->from, options->to))

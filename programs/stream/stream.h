@@ -113,6 +113,8 @@ bool url_is_stdio(const char *url);
 
 /* The URL without a password, to be printed: valid until the next call. */
 const char *url_shown(const char *url);
+/* False for the engines of one process: nobody else publishes to their logs while they are open. */
+bool url_is_shared(const char *url);
 
 /* True if both name the same log, which may be by different texts. */
 bool url_is_same(const char *one, const char *other);

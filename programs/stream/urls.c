@@ -15,6 +15,11 @@ bool url_is_stdio(const char *url)
     return strcmp(url, "stdio:") == 0;
 }
 
+bool url_is_shared(const char *url)
+{
+    return !url_is_stdio(url) && strncmp(url, "ring:", 5) != 0 && strncmp(url, "file:", 5) != 0;
+}
+
 static int hex_digit(char c)
 {
     if (c >= '0' && c <= '9')

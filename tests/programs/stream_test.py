@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import threading
 
 from programs import PATIENCE, Failure, check, equal, run, tests_of
 
@@ -358,18 +359,65 @@ def test_tail_follows_a_log_that_others_write():
 
 
 def test_tail_follows_until_its_count_or_a_signal():
-    with Folder() as it:
-        fill(it.log("a"), *(b"%d" % i for i in range(1, 2001)))
-        equal(call("tail", "-f", "--count", "3", "-n", "3", it.log("a")), (0, b"1998\n1999\n2000\n", ""))
-        equal(call("tail", "-f", "--count", "2", "-n", "3", it.log("a")), (0, b"1998\n1999\n", ""))
-        equal(call("tail", "-f", "--count", "1", it.log("b")), (1, b"", f"stream: {it.log('b')}: there is no log\n"))
-        for url, lines in (it.log("a"), [b"1999\n", b"2000\n"]), ("ring:x", []):
-            process = start("tail", "-f", "-n", "2", url)
-            equal([process.stdout.readline() for _ in lines], lines)
-            while not catches(process.pid, signal.SIGINT):
-                check(process.poll() is None, "it has ended")
-            process.send_signal(signal.SIGINT)
-            equal(finish(process), (130, b"", f"stream: interrupted: printed {len(lines)} messages\n"))
+    name = f"bide-stream-count-{os.getpid()}"
+    url = f"shm:///{name}"
+    try:
+        status, _, said = call("copy", "--quiet", "stdio:", url, given=b"1\n2\n3\n")
+        if "no such engine" in said:
+            return "for systems with the engine"
+        equal((status, said), (0, ""))
+        equal(call("tail", "-f", "--count", "3", "-n", "3", url), (0, b"1\n2\n3\n", ""))
+        equal(call("tail", "-f", "--count", "2", "-n", "3", url), (0, b"1\n2\n", ""))
+        equal(call("tail", "-f", "--count", "1", f"{url}-none"), (1, b"", f"stream: {url}-none: there is no log\n"))
+        process = start("tail", "-f", "-n", "2", url)
+        equal([process.stdout.readline() for _ in range(2)], [b"2\n", b"3\n"])
+        process.send_signal(signal.SIGINT)
+        equal(finish(process), (130, b"", "stream: interrupted: printed 2 messages\n"))
+    finally:
+        if os.path.exists(f"/dev/shm/{name}"):
+            os.unlink(f"/dev/shm/{name}")
+    return None
+
+
+def test_tail_misses_and_repeats_nothing_when_it_begins_to_follow():
+    name = f"bide-stream-begin-{os.getpid()}"
+    url = f"shm:///{name}"
+
+    def feed(pipe):  # numbers, until the writer ends
+        try:
+            with pipe:
+                for begin in range(0, sys.maxsize, 100):
+                    pipe.write(b"".join(b"%d\n" % i for i in range(begin, begin + 100)))
+        except BrokenPipeError:
+            pass
+
+    try:
+        status, _, said = call("copy", "--quiet", "stdio:", f"{url}?window=4096", given=b"")
+        if "no such engine" in said:
+            return "for systems with the engine"
+        equal((status, said), (0, ""))
+        writer = start("copy", "--quiet", "--batch", "4", "stdio:", url, stdin=subprocess.PIPE)
+        feeder = threading.Thread(target=feed, args=[writer.stdin])
+        feeder.start()
+        try:
+            for _ in range(5):  # the writer publishes while the tail is read, which takes several batches
+                status, out, said = call("tail", "-f", "-n", "100000", "--count", "12000", url)
+                equal((status, said), (0, ""))
+                numbers = [int(line) for line in out.split()]
+                equal(len(numbers), 12000)
+                wrong = [pair for pair in zip(numbers, numbers[1:]) if pair[1] != pair[0] + 1]
+                equal(wrong, [])
+            check(writer.poll() is None, "the writer has ended")
+        finally:
+            writer.kill()
+            writer.wait(PATIENCE)
+            feeder.join(PATIENCE)
+            writer.stdout.close()
+            writer.stderr.close()
+    finally:
+        if os.path.exists(f"/dev/shm/{name}"):
+            os.unlink(f"/dev/shm/{name}")
+    return None
 
 
 def test_a_log_in_use_is_reported():
@@ -668,7 +716,8 @@ def test_wrong_command_lines_are_rejected():
             (["count", "--group", "g", "a"], f"stream: the command does not take --group\n{hint}"),
             (["tail", "-n"], f"stream: an option without a value: -n\n{hint}"),
             (["tail", "-n", "1000001", "a"], "stream: -n takes a number from 0 to 1000000, not '1000001'\n"),
-            (["tail", "-f", "stdio:"], f"stream: -f is for a log, not stdio:\n{hint}"),
+            *((["tail", "-f", url], f"stream: -f is for a log that other processes can have open, not {url}\n{hint}")
+              for url in ("stdio:", "ring:x", it.log("a"))),
             (["tail", "--count", "1", "a"], f"stream: --count of tail is for -f\n{hint}"),
             (["copy", "-f", "a", "b"], f"stream: the command does not take -f\n{hint}"),
             (["copy", "--batch", "0", "a", "b"], "stream: --batch takes a number from 1 to 1000, not '0'\n"),

@@ -47,6 +47,7 @@
  *     redeliver seconds, 1 to 86400               30                  redis
  *     timeout  seconds, 1 to 3600                 5                   redis
  *     replicas 1 to 100                           none                redis
+ *     create   yes; no: -ENOENT if there is none  yes                 ring, shm, file
  *
  *     engine   levels                 window                      name         reads in place
  *     ring     sent                   2 to 2^24, a power of two   63 bytes     yes
@@ -275,7 +276,7 @@ BIDE_AWAIT_VALUE(bide_log_operation, long, count);
  * operation->problem says why. `url` must stay until the operation has ended.
  * Also a macro, so that the linker names bide-log if it is missing.
  * Threads: any. Errors: -EINVAL (the URL), -EPROTONOSUPPORT (no such engine), -ENOTSUP (the engine
- * does not give that level), -EEXIST (it has other options; or, for file and shm, it is something
+ * does not give that level), -ENOENT (create=no, and there is none), -EEXIST (it has other options; or, for file and shm, it is something
  * else), -EPERM (shm: another user's, or others may open it), -EBUSY (file: another process has it
  * open), -EUSERS (shm: 32 processes have it open), -EBADMSG (a file of it is not the log's, or is
  * damaged: nothing is cut), -ENOMEM, for file and shm also those of the system's calls, -ECANCELED,

@@ -33,7 +33,7 @@ async int run_copy(struct stream *stream)
         place.from = BIDE_LOG_FROM_POSITION;
         place.position = options->start;
     }
-    try await source_open(stream, source, options->from, &place, false);
+    try await source_open(stream, source, options->from, &place, 0);
     try await sink_open(stream, sink, options->to);
     uint32_t batch = options->batch;
     if (!source->is_stdio)
@@ -139,9 +139,9 @@ async int run_tail(struct stream *stream)
     stream->tail = calloc(stream->options.lines + 1, sizeof *stream->tail);
     if (stream->tail == NULL)
         return out_of_memory(stream);
-    try await source_open(stream, source, stream->options.from, &from_beginning, false);
+    try await source_open(stream, source, stream->options.from, &from_beginning, 0);
     if (stream->options.follows)
-        try await source_open(stream, &stream->other, stream->options.from, &end, true);
+        try await source_open(stream, &stream->other, stream->options.from, &end, SOURCE_STAYS);
     try await sink_open(stream, &stream->sink, "stdio:");
     uint32_t batch =
         source->is_stdio ? BATCH_MAX : minimum(BATCH_MAX, bide_log_window(source->log));
@@ -163,7 +163,7 @@ async int run_tail(struct stream *stream)
 async int run_count(struct stream *stream)
 {
     struct source *source = &stream->source;
-    try await source_open(stream, source, stream->options.from, &from_beginning, false);
+    try await source_open(stream, source, stream->options.from, &from_beginning, 0);
     uint32_t batch =
         source->is_stdio ? BATCH_MAX : minimum(BATCH_MAX, bide_log_window(source->log));
     while (!stream->is_stopped) {
@@ -179,7 +179,7 @@ async int run_count(struct stream *stream)
 async int run_lag(struct stream *stream)
 {
     const struct options *options = &stream->options;
-    try await source_open(stream, &stream->source, options->from, &from_beginning, false);
+    try await source_open(stream, &stream->source, options->from, &from_beginning, 0);
     int status = bide_log_lag(stream->source.log, options->group, &stream->count);
     if (status < 0)
         report_failure(stream, options->group,
@@ -264,18 +264,23 @@ async int check_empty(struct stream *stream)
 {
     bide_log_message message;
     struct source *probe = &stream->other;
-    if (url_missing(stream->options.from) == NULL) {
-        try await source_open(stream, probe, stream->options.from, &from_beginning, false);
-        int count = await source_read(stream, probe, &message, 1);
-        if (count < 0)
-            return count;
-        if (count > 0) {
-            report_failure(stream, stream->options.from,
-                           "it has messages; measure takes a log without any");
-            return -EEXIST;
-        }
-        source_close(probe); /* a group that does not read would hold a ring's publishes back */
+    int status =
+        await source_open(stream, probe, stream->options.from, &from_beginning, SOURCE_PROBES);
+    if (status == -ENOENT) {
+        source_close(probe);
+        return 0;
     }
+    if (status < 0)
+        return status;
+    int count = await source_read(stream, probe, &message, 1);
+    if (count < 0)
+        return count;
+    if (count > 0) {
+        report_failure(stream, stream->options.from,
+                       "it has messages; measure takes a log without any");
+        return -EEXIST;
+    }
+    source_close(probe); /* a group that does not read would hold a ring's publishes back */
     return 0;
 }
 
@@ -289,7 +294,8 @@ async int run_measure(struct stream *stream)
     if (stream->latencies == NULL || stream->payload == NULL || stream->outgoing == NULL)
         return out_of_memory(stream);
     try await check_empty(stream);
-    try await source_open(stream, &stream->source, options->from, &end, true);
+    try await source_open(stream, &stream->source, options->from, &end,
+                          SOURCE_MAKES | SOURCE_STAYS);
     if (stream->is_stopped)
         return 0;
     bide_scope both;

@@ -50,7 +50,7 @@ static int input_open(struct source *source)
 }
 
 async_sized(6144) int source_open(struct stream *stream, struct source *source, const char *url,
-                                  const bide_log_consumer_options *options, bool may_be_new)
+                                  const bide_log_consumer_options *options, unsigned how)
 {
     bide_log_operation operation;
     source->url = url;
@@ -59,12 +59,17 @@ async_sized(6144) int source_open(struct stream *stream, struct source *source, 
         int error = input_open(source);
         return error < 0 ? log_failed(stream, standard_input, error) : 0;
     }
-    const char *missing = may_be_new ? NULL : url_missing(url);
-    if (missing != NULL) {
-        report_failure(stream, url, missing);
-        return -ENOENT;
+    int status = (how & SOURCE_MAKES) != 0 ? 0 : url_existing(url, &source->existing);
+    if (status < 0)
+        return log_failed(stream, url, status);
+    status = await bide_log_open(&operation, &source->log,
+                                 source->existing != NULL ? source->existing : url);
+    if (status == -ENOENT && (how & SOURCE_PROBES) != 0)
+        return status;
+    if (status == -ENOENT && source->existing != NULL) {
+        report_failure(stream, url, "there is no log");
+        return status;
     }
-    int status = await bide_log_open(&operation, &source->log, url);
     status = log_opened(stream, url, operation.problem, status);
     if (status < 0)
         return status;
@@ -72,7 +77,7 @@ async_sized(6144) int source_open(struct stream *stream, struct source *source, 
     if (status < 0)
         return log_failed(stream, url, status);
     source->is_open = true;
-    if (!may_be_new)
+    if ((how & SOURCE_STAYS) == 0)
         bide_log_close(source->log);
     return 0;
 }
@@ -207,6 +212,7 @@ void source_close(struct source *source)
     forget_lines(source, BATCH_MAX);
     free(source->lines);
     free(source->buffer);
+    free(source->existing);
     *source = (struct source){.position = source->position, .has_position = source->has_position};
 }
 

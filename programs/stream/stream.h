@@ -55,6 +55,7 @@ struct options {
 /* Where messages are read: a consumer of a log, or standard input. */
 struct source {
     const char *url;
+    char *existing; /* the URL that is opened, of a log that is not made; or NULL */
     bool is_stdio;
     bool is_open;
     bide_log *log;
@@ -119,8 +120,11 @@ bool url_is_shared(const char *url);
 /* True if both name the same log, which may be by different texts. */
 bool url_is_same(const char *one, const char *other);
 
-/* NULL, or why it cannot be read: opening the directory of a log that is not there would make one. */
-const char *url_missing(const char *url);
+/*
+ * *existing is the URL that opens the same log, and does not make it; the caller's to free. -ENOMEM:
+ * it is NULL.
+ */
+int url_existing(const char *url, char **existing);
 
 /* ---- report.c ---- */
 

@@ -7,11 +7,13 @@
 #include <bide/async.h>
 
 /*
- * Opens a log, and reports why it cannot be; or standard input. A log that may be new is made if it
- * is not there, and stays open. Another one must be there, and ends with the messages that it has now.
+ * Opens a log, and reports why it cannot be; or standard input. The log must be there, except with
+ * SOURCE_MAKES. It ends with the messages that it has now, except with SOURCE_STAYS. SOURCE_PROBES: a
+ * log that is not there is -ENOENT without a report.
  */
+enum { SOURCE_MAKES = 1, SOURCE_STAYS = 2, SOURCE_PROBES = 4 };
 async_sized(6144) int source_open(struct stream *stream, struct source *source, const char *url,
-                                  const bide_log_consumer_options *options, bool may_be_new);
+                                  const bide_log_consumer_options *options, unsigned how);
 
 /*
  * Reads up to `max` messages; returns how many, 0 at the end. They stay until source_done. Errors

@@ -2,13 +2,11 @@
 #include "stream.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 bool url_is_stdio(const char *url)
 {
@@ -88,27 +86,14 @@ bool url_is_same(const char *one, const char *other)
            about.st_ino == others.st_ino;
 }
 
-static const char *why_missing(void)
+int url_existing(const char *url, char **existing)
 {
-    return errno == ENOENT || errno == ENOTDIR ? "there is no log" : strerror(errno);
-}
-
-const char *url_missing(const char *url)
-{
-    char path[PATH_MAX], file[PATH_MAX + 16];
-    struct stat about;
-    if (decode_name(url, "shm://", path) && path[0] == '/') {
-        int descriptor = shm_open(path, O_RDONLY | O_NONBLOCK, 0);
-        if (descriptor < 0 && errno == ENOENT)
-            return why_missing();
-        if (descriptor >= 0)
-            close(descriptor);
-        return NULL;
-    }
-    if (!decode_name(url, "file://", path) || path[0] != '/')
-        return NULL; /* opening it says more */
-    snprintf(file, sizeof file, "%s/bide-log", path);
-    if (stat(file, &about) == 0)
-        return NULL;
-    return why_missing();
+    bool is_known = strncmp(url, "file:", 5) == 0 || strncmp(url, "shm:", 4) == 0;
+    const char *option = !is_known ? "" : strchr(url, '?') != NULL ? "&create=no" : "?create=no";
+    size_t size = strlen(url) + strlen(option) + 1;
+    *existing = malloc(size);
+    if (*existing == NULL)
+        return -ENOMEM;
+    snprintf(*existing, size, "%s%s", url, option);
+    return 0;
 }

@@ -122,6 +122,7 @@ static struct log_file *log_file_create(const bide_log *log, int directory)
     file->size = log->size;
     file->segment_size = log->segment;
     file->retain = log->retain;
+    file->must_exist = log->must_exist;
     file->keep_for = log->keep_for;
     file->directory = directory;
     file->lock = file->newest = file->groups = -1;
@@ -134,7 +135,7 @@ static int log_file_find(const bide_log *log, const char *path, char *problem,
                          struct log_file **found)
 {
     struct stat about;
-    if (mkdir(path, 0700) < 0 && errno != EEXIST)
+    if (!log->must_exist && mkdir(path, 0700) < 0 && errno != EEXIST)
         return -errno;
     int directory = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (directory < 0 || fstat(directory, &about) < 0) {
@@ -189,7 +190,9 @@ static int log_file_open(bide_log *log, const char *name, char *problem)
     if (status < 0) {
         if (problem[0] == '\0')
             snprintf(problem, BIDE_LOG_PROBLEM_TEXT, "file:%.80s: %s", name,
-                     status == -EEXIST ? "it is open with other options" : strerror(-status));
+                     status == -EEXIST                      ? "it is open with other options"
+                     : status == -ENOENT && log->must_exist ? "there is no log"
+                                                            : strerror(-status));
         return status;
     }
     bide_container_of(log, struct log_file_handle, log)->file = file;
@@ -619,6 +622,7 @@ const struct log_engine bide_log_file_engine_ = {
     .best = BIDE_LOG_SYNCED,
     .handle_size = sizeof(struct log_file_handle),
     .has_segments = true,
+    .has_create = true,
     .open = log_file_open,
     .detach = log_file_detach,
     .encode = log_file_encode,

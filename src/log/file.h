@@ -54,6 +54,7 @@ struct log_file {
     uint32_t size; /* of a message, at most */
     uint64_t segment_size;
     uint64_t retain;
+    bool must_exist; /* it is not made */
     uint64_t keep_for; /* nanoseconds; 0: for ever */
     int directory;
     int lock;

@@ -270,7 +270,7 @@ static int log_file_begin_use(struct log_file *file, const uint8_t header[LOG_FI
     return status;
 }
 
-/* Locks the directory, and reads its signature, or signs it if it is empty. */
+/* Locks the directory, and reads its signature, or signs it if it is empty and may be. */
 static int log_file_lock(struct log_file *file, char *problem, const char *path)
 {
     static const char foreign[] = "it is not a message log, and is left as it is";
@@ -279,6 +279,8 @@ static int log_file_lock(struct log_file *file, char *problem, const char *path)
     size_t others, count;
     int status;
     file->lock = log_file_open_regular(file, "bide-log", O_RDWR, &size);
+    if (file->lock == -ENOENT && file->must_exist)
+        return log_file_problem(problem, path, ".", -ENOENT, "there is no log");
     if (file->lock == -ENOENT) {
         status = log_file_list(file, &others);
         if (status < 0)

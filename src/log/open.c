@@ -35,6 +35,7 @@ static int log_open_begin(bide_log_operation *self, struct log_url *url)
     log->timeout = url->timeout;
     log->replicas = url->replicas;
     log->has_keep = url->has_keep;
+    log->must_exist = url->must_exist;
     bide_mutex_init(&log->turn);
     self->log = log;
     return 0;

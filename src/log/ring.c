@@ -97,6 +97,8 @@ static int log_ring_find(const bide_log *log, const char *name, struct log_ring 
     struct log_ring *ring = *name != '\0' ? log_rings : NULL;
     while (ring != NULL && strcmp(ring->name, name) != 0)
         ring = ring->following;
+    if (ring == NULL && log->must_exist)
+        return -ENOENT;
     if (ring == NULL)
         ring = log_ring_create(log, name);
     else if ((log->has_window && log->window != ring->state.window) ||
@@ -123,7 +125,9 @@ static int log_ring_open(bide_log *log, const char *name, char *problem)
     lock_free(&log_rings_lock);
     if (status < 0) {
         snprintf(problem, BIDE_LOG_PROBLEM_TEXT, "ring:%.63s: %s", name,
-                 status == -EEXIST ? "it is open with another window or size" : "no memory");
+                 status == -EEXIST   ? "it is open with another window or size"
+                 : status == -ENOENT ? "there is no log"
+                                     : "no memory");
         return status;
     }
     bide_container_of(log, struct log_ring_handle, log)->ring = ring;
@@ -182,6 +186,7 @@ const struct log_engine bide_log_ring_engine_ = {
     .levels = 1u << BIDE_LOG_SENT,
     .best = BIDE_LOG_SENT,
     .handle_size = sizeof(struct log_ring_handle),
+    .has_create = true,
     .open = log_ring_open,
     .detach = log_ring_detach,
     .append = log_ring_append,

@@ -424,7 +424,8 @@ static int log_shm_open(bide_log *log, const char *name, char *problem)
     log_shms_release();
     if (status < 0) {
         if (problem[0] == '\0')
-            snprintf(problem, BIDE_LOG_PROBLEM_TEXT, "shm:%.80s: %s", name, strerror(-status));
+            snprintf(problem, BIDE_LOG_PROBLEM_TEXT, "shm:%.80s: %s", name,
+                     status == -ENOENT && log->must_exist ? "there is no log" : strerror(-status));
         return status;
     }
     bide_container_of(log, struct log_shm_handle, log)->shm = shm;
@@ -453,6 +454,7 @@ const struct log_engine bide_log_shm_engine_ = {
     .levels = 1u << BIDE_LOG_SENT | 1u << BIDE_LOG_STORED,
     .best = BIDE_LOG_STORED,
     .handle_size = sizeof(struct log_shm_handle),
+    .has_create = true,
     .open_blocks = true,
     .open = log_shm_open,
     .detach = log_shm_detach,

@@ -144,12 +144,12 @@ static int shm_object_check(const struct stat *about, int descriptor, struct shm
     return status;
 }
 
-/* A descriptor of the object, which is made if it is not there. */
+/* A descriptor of the object, which is made if it is not there and may be. */
 static int shm_object_open(const bide_log *log, const char *path)
 {
     for (;;) {
         int descriptor = open(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-        if (descriptor >= 0 || errno != ENOENT)
+        if (descriptor >= 0 || errno != ENOENT || log->must_exist)
             return descriptor >= 0 ? descriptor : -errno;
         int status = shm_object_make(log, path);
         if (status < 0 && status != -EEXIST)

@@ -101,6 +101,7 @@ struct bide_log {
     uint32_t size;
     uint64_t segment, retain, keep_for;
     bool has_window, has_size, has_segment, has_retain, has_keep_for; /* the URL names them */
+    bool must_exist;                                                  /* create=no */
     bool is_closed;                                                   /* under the state's lock */
     bide_blocking *threads;      /* of the handle's own; NULL: the library's */
     uint64_t keep;               /* of an engine with a server, and so are the next */
@@ -122,6 +123,7 @@ struct log_engine {
     bide_log_level best;
     size_t handle_size;
     bool has_segments; /* the options `segment`, `retain` and `keep_for` */
+    bool has_create;   /* the option `create` */
     bool open_blocks;  /* though the rest does not */
     bool is_server;    /* the options `keep`, `keep_for`, `redeliver`, `timeout` and `replicas` */
 
@@ -244,6 +246,7 @@ struct log_url {
     uint64_t keep;
     uint32_t redeliver, timeout, replicas;
     bool has_window, has_size, has_segment, has_retain, has_keep_for, has_keep;
+    bool must_exist;
 };
 
 /* Parses a URL. On errors `problem`, of BIDE_LOG_PROBLEM_TEXT bytes, says why. */

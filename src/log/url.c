@@ -88,6 +88,12 @@ static int log_url_level(struct log_url *url, const char *value)
     return -EINVAL;
 }
 
+static int log_url_create(struct log_url *url, const char *value)
+{
+    url->must_exist = strcmp(value, "no") == 0;
+    return url->must_exist || strcmp(value, "yes") == 0 ? 0 : -EINVAL;
+}
+
 enum log_option {
     LOG_OPTION_WINDOW,
     LOG_OPTION_SIZE,
@@ -98,11 +104,12 @@ enum log_option {
     LOG_OPTION_REDELIVER,
     LOG_OPTION_TIMEOUT,
     LOG_OPTION_REPLICAS,
-    LOG_OPTION_LEVEL /* which has no number */
+    LOG_OPTION_LEVEL, /* which has no number, like the next */
+    LOG_OPTION_CREATE
 };
 
 /* Which engines have it. */
-enum { LOG_OF_ALL = 1, LOG_OF_FILES = 2, LOG_OF_SERVERS = 4 };
+enum { LOG_OF_ALL = 1, LOG_OF_FILES = 2, LOG_OF_SERVERS = 4, LOG_OF_CREATED = 8 };
 
 static const struct {
     const char *name;
@@ -119,6 +126,7 @@ static const struct {
     [LOG_OPTION_TIMEOUT] = {"timeout", LOG_OF_SERVERS, 1, LOG_TIMEOUT_MAX},
     [LOG_OPTION_REPLICAS] = {"replicas", LOG_OF_SERVERS, 1, LOG_REPLICAS_MAX},
     [LOG_OPTION_LEVEL] = {"level", LOG_OF_ALL, 0, 0},
+    [LOG_OPTION_CREATE] = {"create", LOG_OF_CREATED, 0, 0},
 };
 
 static void log_url_set(struct log_url *url, enum log_option option, uint64_t number)
@@ -158,6 +166,7 @@ static void log_url_set(struct log_url *url, enum log_option option, uint64_t nu
         url->replicas = (uint32_t)number;
         break;
     case LOG_OPTION_LEVEL:
+    case LOG_OPTION_CREATE:
         break;
     }
 }
@@ -171,6 +180,8 @@ static int log_url_option(struct log_url *url, const char *name, const char *val
         engines |= LOG_OF_FILES;
     if (url->engine->is_server)
         engines |= LOG_OF_SERVERS;
+    if (url->engine->has_create)
+        engines |= LOG_OF_CREATED;
     while (which < LOG_COUNT_OF(log_options) && strcmp(log_options[which].name, name) != 0)
         which++;
     if (which == LOG_COUNT_OF(log_options) || (*seen & 1u << which) != 0 ||
@@ -179,6 +190,8 @@ static int log_url_option(struct log_url *url, const char *name, const char *val
     *seen |= 1u << which;
     if (which == LOG_OPTION_LEVEL)
         return log_url_level(url, value);
+    if (which == LOG_OPTION_CREATE)
+        return log_url_create(url, value);
     int status = log_url_number(value, log_options[which].min, log_options[which].max, &number);
     if (status == 0)
         log_url_set(url, (enum log_option)which, number);

@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #ifndef LOG_TEST_REDIS
 #define LOG_TEST_REDIS 0
@@ -1348,6 +1349,13 @@ static void urls_are_checked(void **state)
         {"ring:x?size=1073741825", -EINVAL, "size"},
         {"ring:x?window=2&window=2", -EINVAL, "window=2"},
         {"ring:x?segment=4096", -EINVAL, "segment=4096"},
+        {"ring:x?create=yes", 0, ""},
+        {"ring:x?create=no", -ENOENT, "ring:x: there is no log"},
+        {"ring:?create=no", -ENOENT, "there is no log"},
+        {"ring:x?create=", -EINVAL, "create="},
+        {"ring:x?create=1", -EINVAL, "create=1"},
+        {"ring:x?create=no&create=no", -EINVAL, "create=no"},
+        {"file:///none/of/these?create=no", -ENOENT, "there is no log"},
         {"file:", -EINVAL, "file:///DIRECTORY"},
         {"file:x", -EINVAL, "file:///DIRECTORY"},
         {"file://host/x", -EINVAL, "file:///DIRECTORY"},
@@ -1397,6 +1405,49 @@ static void urls_are_checked(void **state)
     close_it(&it);
 }
 
+/* Opens the log of the test, or another one at its place. */
+static void check_creation(struct fixture *it, const char *options, int status, bool is_there)
+{
+    bide_log *before = it->log;
+    struct stat about;
+    char object[80];
+    snprintf(object, sizeof object, "/dev/shm%s", it->object.name);
+    const char *path = it->engine->has_directory ? it->directory.path : object;
+    assert_int_equal(try_open(it, options), status);
+    assert_int_equal(it->log != NULL, status == 0);
+    assert_int_equal(stat(path, &about) == 0, is_there);
+    bide_log_destroy(it->log);
+    it->log = before;
+}
+
+static void a_log_that_must_exist_is_not_made(void **state)
+{
+    (void)state;
+    for (int e = 0; e < ENGINES; e++) {
+        struct fixture it;
+        if (!engines[e].has_directory && !engines[e].has_object)
+            continue; /* urls_are_checked and a_ring_is_shared_by_its_name */
+        open_it(&it, &engines[e], "");
+        check_creation(&it, "?create=no", 0, true); /* it is open */
+        assert_int_equal(publish(&it, "kept"), 0);
+        bide_log_destroy(it.log);
+        it.log = NULL;
+        check_creation(&it, "?create=no", 0, true);
+        if (engines[e].has_directory)
+            log_directory_empty(it.directory.path);
+        else
+            log_object_remove(&it.object);
+        check_creation(&it, "?create=no", -ENOENT, false);
+        if (engines[e].has_directory) {
+            assert_int_equal(mkdir(it.directory.path, 0700), 0);
+            check_creation(&it, "?create=no", -ENOENT, true);
+            assert_int_equal(rmdir(it.directory.path), 0); /* it is empty */
+        }
+        assert_int_equal(try_open(&it, "?create=yes"), 0);
+        close_it(&it);
+    }
+}
+
 static void a_ring_is_shared_by_its_name(void **state)
 {
     (void)state;
@@ -1412,7 +1463,7 @@ static void a_ring_is_shared_by_its_name(void **state)
     assert_int_equal(try_open(&it, "?window=8"), -EEXIST);
     assert_null(it.log);
     assert_int_equal(try_open(&it, "?size=8"), -EEXIST);
-    assert_int_equal(try_open(&it, ""), 0);
+    assert_int_equal(try_open(&it, "?create=no"), 0);
     other.log = it.log;
     assert_int_equal(bide_log_window(other.log), 4);
     it.log = first;
@@ -1647,6 +1698,7 @@ int main(void)
         cmocka_unit_test(a_closed_handle_ends_behind_what_a_cancelled_publish_left),
         cmocka_unit_test(a_log_in_use_is_not_destroyed),
         cmocka_unit_test(urls_are_checked),
+        cmocka_unit_test(a_log_that_must_exist_is_not_made),
         cmocka_unit_test(a_ring_is_shared_by_its_name),
         cmocka_unit_test(positions_are_printed_and_parsed),
         cmocka_unit_test(a_group_does_what_a_simple_one_does),

@@ -23,11 +23,13 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -116,14 +118,37 @@ static void note_item(const struct item *item, uint64_t number)
 
 /* ---- Two processes ---- */
 
-/* Runs the producer here, when the consumer in a child is ready. */
+/* A producer would wait for ever for a consumer that failed. */
+static void on_child(int number, siginfo_t *info, void *context)
+{
+    static const char failed[] = "stream: the consumer failed\n";
+    (void)number;
+    (void)context;
+    if (info->si_code == CLD_EXITED && info->si_status == 0)
+        return;
+    if (write(STDERR_FILENO, failed, sizeof failed - 1) < 0)
+        _exit(2);
+    _exit(1);
+}
+
+/*
+ * Runs the producer here, when the consumer in a child is ready. If one of the two ends before it is
+ * done, so does the other.
+ */
 static void run_processes(void (*produce)(void), void (*consume)(void))
 {
+    const struct sigaction watch = {.sa_sigaction = on_child,
+                                    .sa_flags = SA_SIGINFO | SA_RESTART | SA_NOCLDSTOP};
     int status;
+    pid_t parent = getpid();
+    if (sigaction(SIGCHLD, &watch, NULL) < 0)
+        bench_fail("stream", "sigaction");
     pid_t child = fork();
     if (child < 0)
         bench_fail("stream", "fork");
     if (child == 0) {
+        if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
+            _exit(1);
         bench_place_thread(1);
         consume();
         _exit(0);

@@ -10,6 +10,7 @@
 #define _GNU_SOURCE
 #include "../common/listening.h"
 #include "../common/monitoring.h"
+#include "certificates.h"
 #include "worker.h"
 
 #include <bide/blocking.h>
@@ -140,7 +141,7 @@ static struct worker *create_workers(struct site *site)
 {
     struct options *options = &site->options;
     struct bide_tls_config *secure = NULL;
-    if (options->certificate_count != 0 && (secure = secure_load(options, NULL)) == NULL)
+    if (options->certificate_count != 0 && (secure = certificates_load(options, NULL)) == NULL)
         exit(1);
     confine_files(&site->options);
     struct worker *workers = calloc(options->threads, sizeof *workers);

@@ -11,6 +11,7 @@
  */
 #define _GNU_SOURCE
 #include "worker.h"
+#include "certificates.h"
 #include "session.h"
 
 #include <bide/coroutine.h>
@@ -135,7 +136,7 @@ static void reload_certificates(struct worker *worker)
 {
     if (worker->secure == NULL)
         return;
-    struct bide_tls_config *config = secure_load(&worker->site->options, worker->secure);
+    struct bide_tls_config *config = certificates_load(&worker->site->options, worker->secure);
     if (config == NULL) /* 2 */
         return;
     secure_release(worker->secure);

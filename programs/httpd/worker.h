@@ -12,7 +12,7 @@
 
 #include "logs.h"
 #include "options.h"
-#include "secure.h"
+#include "../common/secure.h"
 #include "../common/server_signals.h"
 
 #if HTTPD_HAS_HTTP2

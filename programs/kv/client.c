@@ -3,8 +3,8 @@
  * connections. All run on the loop's thread.
  */
 #define _GNU_SOURCE /* POLLRDHUP */
+#include "../common/secure.h"
 #include "combine.h"
-#include "secure.h"
 #include "tasks.h"
 
 #include <arpa/inet.h>
@@ -23,11 +23,28 @@ enum {
 
 /* ---- The connection, with or without TLS ---- */
 
+/* The part of a client with TLS alone. Its reading and writing may be under way at once. */
+struct secure_client {
+    bide_stream_operation reading, writing;
+    _Alignas(max_align_t) char connection[];
+};
+
+static struct secure *secure_of(struct client *client)
+{
+    return (struct secure *)client->secure->connection;
+}
+
+static bide_stream stream_of(struct client *client)
+{
+    return secure_stream(secure_of(client));
+}
+
 async int client_send(struct client *client, const struct buffer *buffer)
 {
     const char *data = buffer->data + buffer->begin;
     if (client->secure != NULL)
-        return await secure_write(client->secure, data, buffer_used(buffer));
+        return await bide_stream_write(&client->secure->writing, stream_of(client), data,
+                                       buffer_used(buffer));
     try await bide_send(client->socket, data, buffer_used(buffer));
     return 0;
 }
@@ -41,8 +58,9 @@ async int client_receive(struct client *client)
     char *data = client->in.data + client->in.end;
     size_t space = client->in.capacity - client->in.end, count;
     if (client->secure != NULL) {
-        int status = await secure_read(client->secure, data, space);
-        count = secure_count(client->secure);
+        bide_stream_operation *reading = &client->secure->reading;
+        int status = await bide_stream_read(reading, stream_of(client), data, space);
+        count = bide_stream_count(reading, stream_of(client));
         if (status < 0 && count == 0)
             return status == -ECONNABORTED ? -EPIPE : status;
     } else {
@@ -55,15 +73,16 @@ async int client_receive(struct client *client)
 async int shake_hands(struct client *client)
 {
     uint64_t deadline = bide_now(bide_this_context()) + UINT64_C(1000000000) * HANDSHAKE_SECONDS;
-    return await bide_with_deadline(deadline,
-                                    secure_accept(client->secure, client->kv->tls, client->socket));
+    return await bide_with_deadline(deadline, secure_accept(secure_of(client), client->kv->tls,
+                                                            bide_socket_stream(client->socket)));
 }
 
 /* Ends the output of TLS, so that the client knows that it has all replies. */
 async int end_secure_output(struct client *client)
 {
     uint64_t deadline = bide_now(bide_this_context()) + UINT64_C(1000000000) * END_SECONDS;
-    return await bide_with_deadline(deadline, secure_end(client->secure));
+    return await bide_with_deadline(
+        deadline, bide_stream_shutdown_output(&client->secure->writing, stream_of(client)));
 }
 
 /* ---- Requests and replies ---- */
@@ -296,7 +315,8 @@ static bool is_on_this_machine(const bide_address *peer)
     }
 }
 
-static void client_init(struct client *client, bide_connection *connection, struct secure *secure)
+static void client_init(struct client *client, bide_connection *connection,
+                        struct secure_client *secure)
 {
     struct kv *kv = connection->server->argument;
     *client = (struct client){.kv = kv,
@@ -357,7 +377,7 @@ static void client_destroy(struct client *client)
     buffer_free(&client->listing.names);
     free(client->request.more);
     if (client->secure != NULL)
-        secure_close(client->secure);
+        secure_close(secure_of(client));
 }
 
 /* Removes many subscriptions in slices. If it is cancelled, client_destroy removes the rest. */
@@ -386,7 +406,7 @@ async int serve_requests(struct client *client)
     return status;
 }
 
-async int client_serve(bide_connection *connection, struct secure *secure)
+async int client_serve(bide_connection *connection, struct secure_client *secure)
 {
     struct client client;
     client_init(&client, connection, secure);
@@ -404,13 +424,13 @@ struct kv_connection {
 };
 
 /* The connection's TLS, initialised; or NULL. */
-static struct secure *connection_secure(struct kv_connection *self)
+static struct secure_client *connection_secure(struct kv_connection *self)
 {
     const struct kv *kv = self->connection.server->argument;
-    struct secure *secure = (void *)self->secure;
+    struct secure_client *secure = (void *)self->secure;
     if (self->connection.server != kv->secure_server)
         return NULL;
-    secure_init(secure);
+    secure_init((struct secure *)secure->connection);
     return secure;
 }
 
@@ -423,11 +443,12 @@ bide_coroutine(connection_body)
 
 int client_server_init(struct kv *kv, bide_server *server, bool is_secure)
 {
-    bide_server_options options = {.body = &connection_body,
-                                   .size = sizeof(struct kv_connection) +
-                                           (is_secure ? secure_size() : 0),
-                                   .max_connections = kv->options.clients,
-                                   .allocator = &bide_heap};
+    bide_server_options options = {
+        .body = &connection_body,
+        .size = sizeof(struct kv_connection) +
+                (is_secure ? sizeof(struct secure_client) + secure_size() : 0),
+        .max_connections = kv->options.clients,
+        .allocator = &bide_heap};
     int status = bide_server_init(server, &options);
     server->argument = kv;
     if (is_secure)

@@ -14,6 +14,7 @@
 #include <bide/bide.h>
 
 struct kv;
+struct secure_client;
 struct subscription;
 struct combination;
 struct command;
@@ -58,7 +59,7 @@ struct reply_range {
 struct client {
     struct kv *kv;
     bide_descriptor *socket;
-    struct secure *secure; /* its TLS; or NULL */
+    struct secure_client *secure; /* its TLS; or NULL */
     uint64_t id;
     struct client *next, **link; /* in the list of all clients */
     struct buffer name;

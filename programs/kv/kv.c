@@ -23,8 +23,9 @@
  * that to the client's coroutine (blocking.c).
  */
 #include "../common/monitoring.h"
+#include "../common/secure.h"
+#include "certificates.h"
 #include "replay.h"
-#include "secure.h"
 #include "tasks.h"
 
 #include <errno.h>
@@ -496,7 +497,7 @@ int main(int argc, char **argv)
     if (status < 0)
         kv_exit_with_error("the loop", status);
     if (kv.options.has_tls_port)
-        kv.tls = secure_load(&kv.options);
+        kv.tls = certificates_load(&kv.options);
     listeners_find_path(&kv);
     confine_files(&kv.options);
     kv_init(&kv);

@@ -1,15 +1,7 @@
 /* The replacement for secure.c if the library was built without TLS. */
 #include "secure.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-
-struct bide_tls_config *secure_load(const struct options *options, struct bide_tls_config *old)
-{
-    (void)old;
-    fprintf(stderr, "httpd: %s: this httpd was built without TLS\n", options->certificates[0]);
-    return NULL;
-}
 
 void secure_retain(struct bide_tls_config *config)
 {
@@ -35,7 +27,7 @@ bide_awaiter *secure_accept(struct secure *secure, struct bide_tls_config *confi
                             bide_stream below)
 {
     (void)secure, (void)config, (void)below;
-    abort(); /* unreachable: certificates are rejected */
+    abort(); /* unreachable: the options are rejected */
 }
 
 const char *secure_reason(const struct secure *secure)

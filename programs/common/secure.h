@@ -1,11 +1,10 @@
 /*
- * TLS. If the library was built without TLS, certificates are rejected (secure_none.c), and the
- * other functions are never called.
+ * TLS of a server's connections, with the library's TLS. If the library was built without TLS (secure_none.c), the server
+ * rejects its options of TLS, and the functions of a connection are never called. A connection belongs to one thread; threads
+ * share a configuration.
  */
-#ifndef HTTPD_SECURE_H
-#define HTTPD_SECURE_H
-
-#include "options.h"
+#ifndef COMMON_SECURE_H
+#define COMMON_SECURE_H
 
 #include <bide/stream.h>
 
@@ -13,12 +12,6 @@ struct bide_tls_config;
 
 /* One TLS connection, over a stream. */
 struct secure;
-
-/*
- * Loads the certificates. Returns NULL after an error, which is reported on stderr. Sessions of
- * `old`, which may be NULL, can be resumed.
- */
-struct bide_tls_config *secure_load(const struct options *options, struct bide_tls_config *old);
 
 /* NULL is allowed. */
 void secure_retain(struct bide_tls_config *config);

@@ -1,8 +1,5 @@
-/*
- * TLS, with the library's TLS. Workers share a configuration; each connection belongs to one
- * worker's thread.
- */
-#include "secure.h"
+/* Loads the certificates, with the library's TLS. Workers share a configuration. */
+#include "certificates.h"
 
 #if HTTPD_HAS_HTTP2
 #include <bide/http2.h>
@@ -11,11 +8,6 @@
 
 #include <stdio.h>
 #include <string.h>
-
-struct secure {
-    bide_tls tls;
-    bide_tls_handshake handshake;
-};
 
 #if HTTPD_HAS_HTTP2
 #define PROTOCOLS bide_http2_protocols
@@ -48,7 +40,8 @@ static void report_bad_certificate(const bide_tls_certificate *certificates, uns
     report_tls_error(certificates[0].chain_file, status, reason);
 }
 
-struct bide_tls_config *secure_load(const struct options *options, struct bide_tls_config *old)
+struct bide_tls_config *certificates_load(const struct options *options,
+                                          struct bide_tls_config *old)
 {
     bide_tls_certificate certificates[MAX_CERTIFICATES];
     bide_tls_config *config = NULL;
@@ -70,51 +63,4 @@ struct bide_tls_config *secure_load(const struct options *options, struct bide_t
         return NULL;
     }
     return config;
-}
-
-void secure_retain(struct bide_tls_config *config)
-{
-    if (config != NULL)
-        bide_tls_config_retain(config);
-}
-
-void secure_release(struct bide_tls_config *config)
-{
-    bide_tls_config_release(config);
-}
-
-size_t secure_size(void)
-{
-    return sizeof(struct secure);
-}
-
-void secure_init(struct secure *secure)
-{
-    bide_tls_init_closed(&secure->tls);
-}
-
-bide_awaiter *secure_accept(struct secure *secure, struct bide_tls_config *config,
-                            bide_stream below)
-{
-    return bide_tls_accept(&secure->handshake, &secure->tls, config, below);
-}
-
-const char *secure_reason(const struct secure *secure)
-{
-    return bide_tls_reason(&secure->tls);
-}
-
-bide_stream secure_stream(struct secure *secure)
-{
-    return bide_tls_stream(&secure->tls);
-}
-
-const char *secure_protocol(const struct secure *secure)
-{
-    return bide_tls_protocol(&secure->tls);
-}
-
-void secure_close(struct secure *secure)
-{
-    (void)bide_tls_close(&secure->tls);
 }

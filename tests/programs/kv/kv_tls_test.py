@@ -233,8 +233,7 @@ def first_message():
 
 
 def test_a_handshake_that_stalls_holds_nobody_and_ends():
-    if Server.io != "epoll": # (it waits for the ten seconds of a handshake, once)
-        return
+    """(It waits for the ten seconds of a handshake.)"""
     hello = first_message()
     with SecureServer("--clients", 5) as server:
         silent = server.raw()

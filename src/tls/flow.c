@@ -98,34 +98,42 @@ static int tls_flow_init(BIO *bio)
     return 1;
 }
 
-static BIO_METHOD *tls_flow_method;
-static CRYPTO_ONCE tls_flow_method_once = CRYPTO_ONCE_STATIC_INIT;
+/*
+ * Made for the first connection, and if that fails for lack of memory, for a later one. Release and acquire: a
+ * thread that loads it sees its functions.
+ */
+static bide_atomic(BIO_METHOD *) tls_flow_method;
 
 static void tls_flow_free_method(void)
 {
-    BIO_meth_free(tls_flow_method);
-    tls_flow_method = NULL;
+    BIO_meth_free(bide_atomic_load(&tls_flow_method, relaxed));
+    bide_atomic_store(&tls_flow_method, NULL, relaxed);
 }
 
-static void tls_flow_make_method(void)
+/* (Its type has no index of its own, of which OpenSSL has few: nothing looks for it.) */
+static BIO_METHOD *tls_flow_make_method(void)
 {
-    BIO_METHOD *made = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "bide stream");
+    BIO_METHOD *made = BIO_meth_new(BIO_TYPE_SOURCE_SINK, "bide stream"), *other = NULL;
     if (made == NULL)
-        return;
+        return NULL;
     BIO_meth_set_create(made, tls_flow_init);
     BIO_meth_set_read(made, tls_flow_read);
     BIO_meth_set_write(made, tls_flow_write);
     BIO_meth_set_ctrl(made, tls_flow_control);
-    tls_flow_method = made;
+    if (!bide_atomic_compare_exchange(&tls_flow_method, &other, made, acq_rel, acquire)) {
+        BIO_meth_free(made);
+        return other;
+    }
     OPENSSL_atexit(tls_flow_free_method);
+    return made;
 }
 
 BIO *bide_tls_flow_create_(bide_tls *tls)
 {
-    if (!CRYPTO_THREAD_run_once(&tls_flow_method_once, tls_flow_make_method) ||
-        tls_flow_method == NULL)
+    BIO_METHOD *method = bide_atomic_load(&tls_flow_method, acquire);
+    if (method == NULL && (method = tls_flow_make_method()) == NULL)
         return NULL;
-    BIO *bio = BIO_new(tls_flow_method);
+    BIO *bio = BIO_new(method);
     if (bio != NULL)
         BIO_set_data(bio, tls);
     return bio;

@@ -4,6 +4,8 @@
  */
 #include "testing.h"
 
+#include "ticket_lock.h"
+
 #include "bide/check.h"
 
 #include <inttypes.h>
@@ -17,7 +19,7 @@ typedef struct node {
 } node;
 
 typedef struct state {
-    atomic_int next, owner;
+    ticket_lock ticket;
     atomic_int word;
     _Atomic(node *) tail;
     node nodes[MAX_NODES];
@@ -27,50 +29,22 @@ typedef struct state {
     atomic_int flag[2], turn;
     atomic_int level[4], last[4];        /* of the filter lock */
     atomic_int pairs[2][2], pair_turn[2]; /* of tournaments */
-    int protected;
     atomic_int results[MAX_NODES];
 } state;
 
 /*
  * The numbers are exact with GCC. Clang compiles the first round of a loop separately, so an execution or two more may be
- * run before the loop is found. With AddressSanitizer in the checker, rounds are compared by their states alone: there
+ * run before the loop is found, and fewer if a round in which a compare-exchange failed is found to be unneeded (MCS with
+ * 3 threads: 24 instead of 66). With AddressSanitizer in the checker, rounds are compared by their states alone: there
  * may be more executions (CLH with clang: 24 instead of 6), but the orders are the same.
  */
 #ifdef __clang__
-enum { MORE = 8 };
+enum { IS_EXACT = false, MORE = 8 };
 #else
-enum { MORE = 0 };
+enum { IS_EXACT = true, MORE = 0 };
 #endif
 
-extern void __asan_init(void) __attribute__((weak));
-
 /* ---- Locks ---- */
-
-static void order_is(state *s)
-{
-    s->protected = s->protected * 10 + (int)bide_check_thread();
-}
-
-static void note_protected(void *p)
-{
-    bide_check_note("%d", ((state *)p)->protected);
-}
-
-static void take_ticket_lock(void *p)
-{
-    state *s = p;
-    int ticket = atomic_fetch_add_explicit(&s->next, 1, memory_order_relaxed);
-    while (atomic_load_explicit(&s->owner, memory_order_acquire) != ticket) {
-    }
-    order_is(s);
-    atomic_store_explicit(&s->owner, ticket + 1, memory_order_release);
-}
-
-static void take_ticket_lock_twice(void *p)
-{
-    take_ticket_lock(p);
-    take_ticket_lock(p);
-}
 
 static void take_test_and_set(void *p)
 {
@@ -324,19 +298,39 @@ static void read_both(void *p)
         f, f, f, f \
     }
 
+/*
+ * The executions of n threads, if only the round that ends a wait counts. One more is a round, or an execution, that is
+ * run twice. One less is a behaviour that is lost.
+ *
+ * 1. Ticket, test and set, set then test, compare-exchange, CLH: the order of the threads determines each value that the
+ *    last rounds read. That is n!, and (2n)! / 2^n if each thread takes the lock twice.
+ * 2. Test, then set: the last test of the thread that is k-th reads 0 from the setup or from one of the k - 1 stores of
+ *    those before it. That is k ways in each order: n! * n!.
+ * 3. MCS: each holder but the last finds its successor's link, or replaces the tail before the successor comes, or
+ *    neither. In that last case its compare-exchange reads the tail that any later thread of the same queue has left,
+ *    and no earlier one than its predecessor's has read. For each order that is 1 + 2 * 2 + 6 = 11 with three threads,
+ *    and 1 + 3 * 2 + (6 + 4 + 6) + 22 = 45 with four.
+ * 4. Peterson, Dekker: the first thread reads the other's flag before or after it is set. That is 2 in each order.
+ * 5. Sequence lock: each reader reads before or after the writer, independently of the other readers: 2^n.
+ *
+ * The filter and the tournaments read on the way what others have left at each level, for which there is no simple
+ * formula. Their numbers are those that have been observed.
+ */
 static const struct {
     const char *name;
     void (*threads[BIDE_CHECK_THREADS])(void *);
     void (*setup)(void *);
-    unsigned orders;     /* in which the lock can be taken */
-    unsigned executions; /* more, if threads can read different values on the way */
+    unsigned orders; /* in which the lock can be taken */
+    unsigned executions;
 } locks[] = {
     {"ticket, 3", TIMES3(take_ticket_lock), NULL, 6, 6},
     {"ticket, 4", TIMES4(take_ticket_lock), NULL, 24, 24},
     {"ticket twice, 3", TIMES3(take_ticket_lock_twice), NULL, 90, 90},
+    {"ticket twice, 4", TIMES4(take_ticket_lock_twice), NULL, 2520, 2520},
     {"test and set, 3", TIMES3(take_test_and_set), NULL, 6, 6},
     {"test and set, 4", TIMES4(take_test_and_set), NULL, 24, 24},
     {"test and set twice, 3", TIMES3(take_test_and_set_twice), NULL, 90, 90},
+    {"test and set twice, 4", TIMES4(take_test_and_set_twice), NULL, 2520, 2520},
     {"set, then test, 3", TIMES3(take_set_then_test), NULL, 6, 6},
     {"set, then test, 4", TIMES4(take_set_then_test), NULL, 24, 24},
     {"test, then set, 3", TIMES3(take_test_then_set), NULL, 6, 36},
@@ -368,7 +362,7 @@ static void each_lock_is_taken_in_each_order_once(void **unused)
         bide_check_scenario scenario = {.name = locks[i].name,
                                         .size = sizeof(state),
                                         .setup = locks[i].setup,
-                                        .finish = note_protected};
+                                        .finish = note_order};
         memcpy(scenario.threads, locks[i].threads, sizeof scenario.threads);
         bide_check_result r;
         clock_t begun = clock();
@@ -377,8 +371,7 @@ static void each_lock_is_taken_in_each_order_once(void **unused)
                r.executions, r.blocked, (double)(clock() - begun) / CLOCKS_PER_SEC);
         assert_int_equal(r.finding, BIDE_CHECK_NOTHING);
         assert_int_equal(r.outcomes_count, locks[i].orders);
-        /* (fewer, if a round in which a compare-exchange failed is found to be unneeded) */
-        assert_true(r.executions >= locks[i].orders);
+        assert_true(r.executions >= (IS_EXACT ? locks[i].executions : locks[i].orders));
         if (__asan_init == NULL)
             assert_true(r.executions <= locks[i].executions + MORE);
         assert_false(r.is_unfinished);
@@ -408,10 +401,10 @@ static void wait_and_write(void *p)
 {
     state *s = p;
     while (atomic_load_explicit(&s->word, memory_order_acquire) == 0) {
-        s->protected = 1;
+        s->ticket.order = 1;
         bide_cpu_relax();
     }
-    atomic_store_explicit(&s->results[1], s->protected, memory_order_relaxed);
+    atomic_store_explicit(&s->results[1], s->ticket.order, memory_order_relaxed);
 }
 
 static void wait_and_note(void *p)
@@ -552,7 +545,7 @@ static void take_and_keep(void *p)
 static void take_twice(void *p)
 {
     take_ticket_lock(p);
-    atomic_fetch_add(&((state *)p)->next, 1);
+    atomic_fetch_add(&((state *)p)->ticket.next, 1);
 }
 
 static void wait_for_two(void *p)

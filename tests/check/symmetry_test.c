@@ -5,6 +5,8 @@
  */
 #include "testing.h"
 
+#include "ticket_lock.h"
+
 #include "bide/check.h"
 #include "bide/check_pthread.h"
 
@@ -25,7 +27,7 @@ typedef struct node {
 } node;
 
 typedef struct state {
-    atomic_int next, owner;
+    ticket_lock ticket;
     atomic_int objects[LOCATIONS];
     _Atomic(node *) top;
     int plain;
@@ -33,28 +35,7 @@ typedef struct state {
     atomic_int results[SLOTS];
 } state;
 
-static void order_is(state *s)
-{
-    s->plain = s->plain * 10 + (int)bide_check_thread();
-}
-
 /* ---- One execution for each way in which threads differ ---- */
-
-static void take_ticket_lock(void *p)
-{
-    state *s = p;
-    int ticket = atomic_fetch_add_explicit(&s->next, 1, memory_order_relaxed);
-    while (atomic_load_explicit(&s->owner, memory_order_acquire) != ticket) {
-    }
-    order_is(s);
-    atomic_store_explicit(&s->owner, ticket + 1, memory_order_release);
-}
-
-static void take_ticket_lock_twice(void *p)
-{
-    take_ticket_lock(p);
-    take_ticket_lock(p);
-}
 
 static void take_mutex(void *p)
 {
@@ -93,11 +74,6 @@ static void free_nodes(void *p)
     bide_check_note("%d", count);
 }
 
-static void note_plain(void *p)
-{
-    bide_check_note("%d", ((state *)p)->plain);
-}
-
 static void make_mutex(void *p)
 {
     pthread_mutex_init(&((state *)p)->mutex, NULL);
@@ -116,10 +92,10 @@ static const struct {
     unsigned threads;
     uint64_t all, symmetric; /* executions */
 } counted[] = {
-    {"ticket lock", take_ticket_lock, NULL, note_plain, 3, 6, 1},
-    {"ticket lock", take_ticket_lock, NULL, note_plain, 4, 24, 1},
-    {"ticket lock twice", take_ticket_lock_twice, NULL, note_plain, 3, 90, 15},
-    {"ticket lock twice", take_ticket_lock_twice, NULL, note_plain, 4, 2520, 105},
+    {"ticket lock", take_ticket_lock, NULL, note_order, 3, 6, 1},
+    {"ticket lock", take_ticket_lock, NULL, note_order, 4, 24, 1},
+    {"ticket lock twice", take_ticket_lock_twice, NULL, note_order, 3, 90, 15},
+    {"ticket lock twice", take_ticket_lock_twice, NULL, note_order, 4, 2520, 105},
     {"mutex", take_mutex, make_mutex, end_mutex, 4, 24, 1},
     {"push", push, NULL, free_nodes, 4, 0, 1},
 };
@@ -131,8 +107,6 @@ static bide_check_scenario scenario_of(void (*function)(void *), unsigned thread
         s.threads[t] = function;
     return s;
 }
-
-extern void __asan_init(void) __attribute__((weak));
 
 static void threads_that_store_in_turn_do_so_in_one_order(void **unused)
 {
@@ -166,27 +140,27 @@ static void threads_that_store_in_turn_do_so_in_one_order(void **unused)
 static void take_broken_lock(void *p)
 {
     state *s = p;
-    while (atomic_load_explicit(&s->owner, memory_order_acquire) != 0)
+    while (atomic_load_explicit(&s->ticket.owner, memory_order_acquire) != 0)
         bide_cpu_relax();
-    atomic_store_explicit(&s->owner, 1, memory_order_relaxed);
+    atomic_store_explicit(&s->ticket.owner, 1, memory_order_relaxed);
     order_is(s);
-    atomic_store_explicit(&s->owner, 0, memory_order_release);
+    atomic_store_explicit(&s->ticket.owner, 0, memory_order_release);
 }
 
 static void take_relaxed_ticket(void *p)
 {
     state *s = p;
-    int ticket = atomic_fetch_add_explicit(&s->next, 1, memory_order_relaxed);
-    while (atomic_load_explicit(&s->owner, memory_order_relaxed) != ticket) {
+    int ticket = atomic_fetch_add_explicit(&s->ticket.next, 1, memory_order_relaxed);
+    while (atomic_load_explicit(&s->ticket.owner, memory_order_relaxed) != ticket) {
     }
     order_is(s);
-    atomic_store_explicit(&s->owner, ticket + 1, memory_order_release);
+    atomic_store_explicit(&s->ticket.owner, ticket + 1, memory_order_release);
 }
 
 /* Only the thread that comes last has this. */
 static void one_has_seen_two(void *p)
 {
-    int before = atomic_fetch_add_explicit(&((state *)p)->next, 1, memory_order_relaxed);
+    int before = atomic_fetch_add_explicit(&((state *)p)->ticket.next, 1, memory_order_relaxed);
     bide_check_assert(before != 2);
 }
 
@@ -195,10 +169,10 @@ static void try_and_wait(void *p)
 {
     state *s = p;
     int zero = 0;
-    if (atomic_compare_exchange_strong_explicit(&s->next, &zero, 1, memory_order_relaxed,
+    if (atomic_compare_exchange_strong_explicit(&s->ticket.next, &zero, 1, memory_order_relaxed,
                                                 memory_order_relaxed))
         return;
-    while (atomic_load_explicit(&s->owner, memory_order_relaxed) == 0) {
+    while (atomic_load_explicit(&s->ticket.owner, memory_order_relaxed) == 0) {
     }
 }
 
@@ -207,9 +181,9 @@ static void fail_and_wait(void *p)
 {
     state *s = p;
     int two = 2;
-    atomic_compare_exchange_strong_explicit(&s->next, &two, 1, memory_order_relaxed,
+    atomic_compare_exchange_strong_explicit(&s->ticket.next, &two, 1, memory_order_relaxed,
                                             memory_order_relaxed);
-    while (atomic_load_explicit(&s->owner, memory_order_relaxed) == 0) {
+    while (atomic_load_explicit(&s->ticket.owner, memory_order_relaxed) == 0) {
     }
 }
 
@@ -218,7 +192,7 @@ static void fail_and_write(void *p)
 {
     state *s = p;
     int two = 2;
-    atomic_compare_exchange_strong_explicit(&s->next, &two, 1, memory_order_relaxed,
+    atomic_compare_exchange_strong_explicit(&s->ticket.next, &two, 1, memory_order_relaxed,
                                             memory_order_relaxed);
     s->plain++;
 }
@@ -233,7 +207,7 @@ static void lock_and_keep(void *p)
 static void keep(void *p)
 {
     state *s = p;
-    if (atomic_fetch_add_explicit(&s->next, 1, memory_order_relaxed) == 2)
+    if (atomic_fetch_add_explicit(&s->ticket.next, 1, memory_order_relaxed) == 2)
         pthread_mutex_unlock(&s->mutex);
     lock_and_keep(s);
 }
@@ -311,7 +285,7 @@ static void end_if_first(void *p)
 {
     if (bide_check_thread() == 1)
         return;
-    atomic_fetch_add(&((state *)p)->next, 1);
+    atomic_fetch_add(&((state *)p)->ticket.next, 1);
     bide_check_assert(false);
 }
 

@@ -377,9 +377,9 @@ typedef bide_frame bide_header_must_be_first_in_the_frame_;
  */
 #if defined __GNUC__
 void bide_await_in_a_body_that_forbids_it_(void)
-    __attribute__((error("this kind of coroutine may not await")));
+    __attribute__((error("this kind of coroutine may not await"), nothrow));
 void bide_yield_in_a_body_without_values_(void)
-    __attribute__((error("this kind of coroutine does not yield")));
+    __attribute__((error("this kind of coroutine does not yield"), nothrow));
 #define BIDE_REFUSE_(condition, reject)               \
     if (BIDE_KNOWN_((condition) != 0) && (condition)) \
     reject()

@@ -90,8 +90,12 @@ typedef struct bide_select {
 } bide_select;
 
 #if defined __GNUC__ && defined __OPTIMIZE__
-/* Where the compiler sees the operation's table, and that a select refuses it. */
-__attribute__((__error__("a select cannot give back what this operation has taken"))) void
+/*
+ * Called if the compiler sees the operation's table, and that a select refuses it. It throws nothing:
+ * clang reports no call that may throw.
+ */
+__attribute__((__error__("a select cannot give back what this operation has taken"),
+               __nothrow__)) void
 bide_select_refuses_(void);
 
 BIDE_INLINE bool bide_select_is_refused_(const bide_awaiter_ops *ops)

@@ -13,8 +13,9 @@
 # *.async.c is in async C: it is compiled by the translator BIDEC, if given, and is left out otherwise. A mistake in several
 # languages is a program of one name in each.
 #
-# The message names the line that ends with "HERE", if there is one. A report at run time names the body, and never the
-# function that the body becomes. With BIDE_COMPILERS only those compilers are used, at -O2, and C programs are not
+# The message names the line that ends with "HERE", if there is one. In a macro call of several lines, __LINE__ is the
+# first line for gcc and the last one for clang: that line ends with "HERE by clang". A report at run time names the body,
+# and never the function that the body becomes. With BIDE_COMPILERS only those compilers are used, at -O2, and C programs are not
 # compiled as C++. The library is then BIDE_LIBRARY, if given, and one variant suffices if both report the mistake.
 set -u
 include=$1
@@ -87,12 +88,17 @@ tell() { # COMPILER OPTIMISATION FILE HOW OPTION...
 for file in "$@"; do
     how=$(field told "$file")
     only=$(field only "$file")
-    here=$(grep -n 'HERE \*/$\|// HERE$' "$file" | cut -d : -f 1)
+    here_by_gcc=$(grep -n 'HERE \*/$\|// HERE$' "$file" | cut -d : -f 1)
+    here_by_clang=$(grep -n '// HERE by clang$' "$file" | cut -d : -f 1)
     [ -n "$how" ] || { echo "# FAILED: $file does not say what is told" && failed=1; }
     case $file in *.async.c) [ -n "${BIDEC-}" ] || continue ;; esac
     for cc in $compilers; do
         case " $only " in *" gcc "* | *" clang "*)
             case " $only " in *" ${cc%%-*} "*) ;; *) continue ;; esac ;;
+        esac
+        case $cc in
+        clang*) here=${here_by_clang:-$here_by_gcc} ;;
+        *) here=$here_by_gcc ;;
         esac
         variants='0 1'
         case $file in

@@ -21,7 +21,7 @@ bide_coroutine(body)
 {
     bide_begin(body, struct x * self);
     bide_await(bide_channel_reserve_many(&self->wait, self->channel, &self->permit, 0, // HERE
-                                         &self->got));
+                                         &self->got));                             // HERE by clang
     bide_end();
 }
 

@@ -33,7 +33,7 @@ bide_coroutine(body)
 
     bide_scope_spawn(&self->scope, &self->branches[0], bide_task_init(&self->child.task, &child_body));
     bide_scope_spawn(&self->scope, &self->branches[1],                   // HERE
-                     bide_task_init(&self->child.task, &child_body));
+                     bide_task_init(&self->child.task, &child_body));    // HERE by clang
     bide_await(bide_scope_join(&self->scope));
     bide_end();
 }

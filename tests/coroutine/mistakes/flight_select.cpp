@@ -20,8 +20,8 @@ bide_coroutine(body)
     bide_begin(body, x *self);
     bide_event_init(&self->event, false);
     self->any.random = 1;
-    bide_awaiter *wait = bide_event_wait(&self->wait, &self->event);
-    /* the line that is said */
+    bide_awaiter *wait; /* not initialised: a resumed body jumps past this line */
+    wait = bide_event_wait(&self->wait, &self->event);
     bide_await(bide_select_any_of(&self->any, wait, wait)); // HERE
     bide_end();
 }

@@ -287,7 +287,7 @@ void awaits_nothing(void)
     bide_http_write_file(0, 0, 0, 0);                                   // HERE
     bide_log_acknowledge(0, 0, 0, 0);                                   // HERE
     bide_log_acknowledge_up_to(0, 0, (bide_log_position){0});           // HERE
-    bide_log_open(0, 0, 0);                                             // HERE
+    bide_log_open(NULL, 0, 0);                                          // HERE
     bide_log_publish(0, 0, 0, 0);                                       // HERE
     bide_log_publish_claimed(0, 0, 0, 0);                               // HERE
     bide_log_read(0, 0, 0, 0);                                          // HERE

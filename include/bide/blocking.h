@@ -66,8 +66,8 @@ typedef struct bide_blocking_options {
     size_t stack_size;
 
     /*
-     * The pool is never destroyed, as one that a library keeps until the process ends. A thread that
-     * ends leaves nothing to be joined, so ThreadSanitizer does not report it. To destroy the pool is
+     * The pool is never destroyed: a library may keep one until the process ends. A thread that
+     * ends leaves nothing to be joined, so ThreadSanitizer does not report it. Destroying the pool is
      * misuse.
      */
     bool is_for_good;

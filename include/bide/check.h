@@ -175,8 +175,8 @@ bide_check_finding bide_check_explore(const bide_check_scenario *scenario,
  *       one value twice at one place without a change of its own between: that lowers its priority.
  *
  * One more execution, which comes first and is always the same, measures k. `bound` in *result is
- * that probability. It is 0 if the measuring execution has found something, or if
- * an execution in which all values are the newest has broken one of the last two conditions.
+ * that probability. It is 0 if the measuring execution has found something, or if an execution with
+ * all the newest values has broken one of the last two conditions.
  *
  * A loop that waits runs until it ends. The limits `preemptions` and `max_executions` of the
  * scenario do not apply; `max_seconds` does. Fills *result, which is to be given to

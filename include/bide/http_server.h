@@ -610,9 +610,10 @@ enum { BIDE_HTTP_UPGRADE_TEXT = 256 }; /* bytes of each text of a request that s
  * that were added, or, of CONNECT, with NULL for `protocol`, 200. When it has ended with 0 the connection
  * is the handler's: bide_http_reader has what came behind the request, bide_http_writer goes to the
  * client, and the deadlines are off. When the handler ends, the connection does, after what was written
- * is flushed by the handler. Of the request's texts, the first BIDE_HTTP_UPGRADE_TEXT bytes of the method, of the
- * target, and of "Referer" and "User-Agent" stay, for logs, as far as the memory of its fields has room
- * (options.max_fields; of fewer than 16, the method and the target alone). The others are gone.
+ * is flushed by the handler. The first BIDE_HTTP_UPGRADE_TEXT bytes of the method, of the target, and of
+ * "Referer" and "User-Agent" stay, for logs, as far as the memory of the request's fields has room
+ * (options.max_fields). With fewer than 16 fields only the method and the target stay. The other texts
+ * are gone.
  * Threads: the loop's. Errors: -EINVAL (the client has asked for no upgrade, its body was not read, or a
  * response has begun), -EMSGSIZE (the head does not fit), -ECANCELED, -ETIMEDOUT, those of the stream.
  * Suspends: if the client is slow. Cancel-safe: no, the connection ends after it. Progress: that of the

@@ -121,9 +121,9 @@ void confine_allow_monitor(struct confine *confine, const char *socket);
 void confine_allow_port(struct confine *confine, unsigned port);
 
 /*
- * From here on only files that were allowed can be opened, no TCP address can be connected to, and of
- * TCP ports only `port` can be bound, and the one that was allowed. With port 0 all can be bound; with CONFINE_ANY_PORT all
- * can be bound and connected to. CONFINE_NO_PORT is none.
+ * From here on only allowed files can be opened, and no TCP address can be connected to. Of TCP ports
+ * only `port` and the port of confine_allow_port can be bound. With port 0 all can be bound; with
+ * CONFINE_ANY_PORT all can be bound and connected to. CONFINE_NO_PORT is none.
  */
 void confine_limit_files(struct confine *confine, unsigned port);
 

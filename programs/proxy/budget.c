@@ -49,7 +49,7 @@ static struct share *update_shares(struct program *program)
     return shares;
 }
 
-/* The listeners that there are, and those that the configuration adds. */
+/* Counts the listeners of the program and the listeners that the configuration adds. */
 static size_t count_listeners_with(const struct program *program,
                                    const struct configuration *configuration)
 {

@@ -60,7 +60,7 @@ void descriptors_init(struct descriptors *descriptors);
 /* The reserve for this many listeners, and servers that are checked or whose names are looked up. */
 size_t descriptors_reserve(size_t listeners, size_t servers);
 
-/* What is needed of it during a reload: by the listeners and servers of both configurations. */
+/* The part of the reserve that a reload needs, for the listeners and servers of both configurations. */
 size_t descriptors_reload_reserve(size_t listeners, size_t servers);
 
 /* The descriptors of all connections that there are, and the spare ones in use. */

@@ -8,7 +8,7 @@
  * is down or gone, its clients alone get other ones.
  *
  * The hashes have no secret: it would have to be the same after a restart and in other proxies. So a cookie hides no name
- * from those who guess it, and a client with many addresses can choose its server.
+ * from a client that guesses it, and a client with many addresses can choose its server.
  *
  * Source: rendezvous hashing: each server gets a number from its name and the client, and the smallest one wins. David
  * Thaler, Chinya Ravishankar, "Using name-based mappings to increase hit rates", 1998. With weights: the numbers are

@@ -14,7 +14,7 @@
  *    of Finding Bugs" (Burckhardt, Kothari, Musuvathi, Nagarakatte, 2010). Threads have priorities
  *    in a drawn order, and the thread with the highest one runs. After each of d - 1 drawn steps the
  *    thread that has taken it gets a priority below all of those. A thread that cannot continue takes
- *    no step, so no change is spent on it. If a bug needs d orderings of steps, a run of n threads
+ *    no step, so no change is spent on it. Let a bug need d orderings of steps. A run of n threads
  *    and at most k steps finds it with a probability of at least 1 / (n * k^(d - 1)). The paper's
  *    argument is about interleavings, so by 3 the bound is half of that. k is the number of steps of
  *    a run before all others, which is always drawn from the same seed: so a run depends on its own

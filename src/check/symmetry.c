@@ -10,7 +10,7 @@
  * A thread passes its gate after the signal of the equal thread before it, on which the load then
  * depends, as on an event of its own thread. So locks are taken, and nodes are pushed, in the order
  * of the threads' numbers. If all other threads have ended or wait, a thread may pass its gate
- * without that signal, but stores nothing any more. One of those that wait is blocked then: threads are
+ * without that signal, but stores nothing any more. One of the waiting threads is blocked then: threads are
  * not equal if one ends without an event and another comes to its gate.
  */
 #include "symmetry.h"
@@ -23,7 +23,7 @@
 
 bool symmetry_is_used;
 
-/* What is known of a thread in the running execution. */
+/* The state of a thread in the running execution. */
 typedef struct equal_thread {
     unsigned before; /* the equal thread before it, or NOBODY */
     unsigned gate;   /* the position of its gate, if it has passed it */

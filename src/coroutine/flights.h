@@ -1,12 +1,13 @@
 /*
  * The operations in flight, in debug builds: a table by address. An operation is in it from when a
  * coroutine suspends on it, or from when it is given to bide_spawn or a scope, until its result is
- * taken or the coroutine is destroyed. To suspend on an operation that is in it for another coroutine
+ * taken or the coroutine is destroyed. Suspending on an operation that is in it for another coroutine
  * is misuse: the struct of an operation is used again while it waits. Live roots, and live branches of
  * scopes, are in it too, so that their structs are not used again either. Floor: coroutine.
  *
- * Not in it: operations that were ready; those that a hand-written frame awaits by bide_frame_await,
- * because it may withdraw them in ways of its own; and all of them under the model checker.
+ * Not in it: operations that were ready; operations that a hand-written frame awaits by
+ * bide_frame_await, because it may withdraw them in ways of its own; and all of them under the model
+ * checker.
  *
  * There are several tables, chosen by the address, so that threads seldom collide. Each is a hash table
  * with linear probing; a removal moves later entries back, so there are no marks of removed ones. So

@@ -1,4 +1,4 @@
-/* What a program that lacks bide-http does not find: bide/detail/beside.h. */
+/* The symbol that the linker names if a program lacks bide-http: bide/detail/beside.h. */
 #include "bide/detail/beside.h"
 
 const char bide_link_with_lbide_http_ = 0;

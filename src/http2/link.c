@@ -1,4 +1,4 @@
-/* What a program that lacks bide-http2 does not find: bide/detail/beside.h. */
+/* The symbol that the linker names if a program lacks bide-http2: bide/detail/beside.h. */
 #include "bide/detail/beside.h"
 
 const char bide_link_with_lbide_http2_ = 0;

@@ -35,7 +35,7 @@
 struct log_engine;
 struct log_state;
 
-/* What a coroutine waits for. */
+/* The kinds of change that a coroutine may wait for. */
 enum { LOG_ROOM = 1, LOG_NEWS = 2 };
 
 /*
@@ -55,7 +55,7 @@ struct log_sharing {
     void (*remove_group)(struct log_state *state, struct bide_log_group_ *group);
 };
 
-/* What is committed together. Under the state's lock, but for what the commit that took it uses. */
+/* Operations that are committed together. Under the state's lock, but for the fields of the commit that took it. */
 struct bide_log_batch_ {
     uint32_t members; /* operations that have joined, and the commit */
     uint32_t count;   /* messages */
@@ -183,7 +183,7 @@ int bide_log_batch_join_(bide_log_operation *self, const bide_log_message *messa
 /* The wait for the batch that the operation has joined. */
 bide_awaiter *bide_log_commit_begin_(bide_log_operation *self);
 
-/* What publishes have left in the batch is published, or given up. Under the lock. */
+/* Publishes the messages that publishes have left in the batch, or gives them up. Under the lock. */
 void bide_log_batch_settle_(struct log_state *state, struct bide_log_batch_ *batch);
 
 /*
@@ -208,7 +208,7 @@ void bide_log_unlock_(struct log_state *state);
 /* Under the lock: an operation waits for one of these. Its own wait has begun: 2. */
 void bide_log_await_(struct log_state *state, unsigned kinds);
 
-/* After a change, and after the lock: wakes those that wait for one of these. */
+/* After a change, and after the lock: wakes the operations that wait for one of these kinds. */
 void bide_log_notify_(struct log_state *state, unsigned kinds);
 
 /* The link to the group of that name; a link to NULL: there is none. */

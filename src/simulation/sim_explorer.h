@@ -22,7 +22,7 @@ typedef struct shared {
     bide_sim_failure failure;
     int status;
     size_t draws_count; /* also of a run that has crashed */
-    uint64_t candidate; /* the one that runs, of bide_sim_run_candidates_ */
+    uint64_t candidate; /* the running candidate of bide_sim_run_candidates_ */
     size_t lines_count;
     bide_sim_fault faults[BIDE_SIM_FAULTS_MAX]; /* of runs that passed */
     size_t faults_count;
@@ -119,7 +119,7 @@ bool bide_sim_fails_alike_(explorer *self, recipe *r);
 bool bide_sim_best_is_(explorer *self, size_t count);
 
 /*
- * Runs candidates in one child, from *number on, until one fails, `end` is reached, or the time is over.
+ * Runs candidates in one child, from *number on, until one fails, `end` is reached, or the time has passed.
  * `make` writes the draws of a candidate and their streams to the trial, and returns how many they are. Returns
  * true if one failed in the same way, which *number is then; otherwise *number is where it stopped.
  */

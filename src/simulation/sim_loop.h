@@ -47,7 +47,7 @@ typedef struct test_line {
     uint32_t value;
     uint32_t of;
     test_draw kind;
-    uint16_t lock;       /* a lock that the turn goes on with; 0: none */
+    uint16_t lock;       /* a lock that the turn continues with; 0: none */
     uint16_t its_holder; /* the task that had it before; 0: not known */
 } test_line;
 
@@ -79,7 +79,7 @@ typedef struct test_priorities {
     unsigned depth; /* 0: priorities choose nothing */
     uint64_t seed;
     test_change changes[TEST_DEPTH_MAX]; /* by turn, in descending order */
-    size_t changes_count;                /* those that are to come */
+    size_t changes_count;                /* changes that are to come */
     test_lowered lowered[TEST_LOWERED];  /* in the order in which they were */
     size_t lowered_count;
     uint64_t last; /* the task that was chosen last */

@@ -55,7 +55,7 @@ library() { # COMPILER
         return
     fi
     (cd "$folder/$1" && printf '%s\n' "$root"/src/base/*.c "$root"/src/coroutine/*.c "$root"/src/sync/*.c \
-        "$root"/src/queue/*.c "$root"/src/schedule/spawn.c |
+        "$root"/src/queue/*.c "$root"/src/schedule/spawn.c "$root"/src/system/heap.c |
         xargs -P 2 -n 8 "$1" -std=c11 -O1 -I"$include" -c && ar rc library.a ./*.o)
 }
 

@@ -46,21 +46,24 @@ typedef struct bide_http_event_reader {
     uint32_t retry; /* milliseconds; a longer time than fits is the longest that fits */
 
     /* of the library */
-    char *memory; /* the data of the event, and behind it the value of the current line */
+    char *memory; /* the data of the event, and behind it the current line of data */
     size_t size;
     size_t data_size;
-    size_t value_size;
+    size_t value_size; /* of the current line */
     size_t type_size;
     size_t pending_size;
+    uint32_t number; /* of the current "retry" */
     uint8_t state;
     uint8_t field;
     uint8_t name_size;
     uint8_t mark;    /* bytes of a byte order mark that have come */
     bool was_return; /* the last byte was "\r": a "\n" belongs to it */
     bool has_event;  /* the event at hand is still in the memory */
+    bool is_ignored; /* the current value has a byte for which its field is ignored */
     int error;
     char name[8];
     char types[BIDE_HTTP_EVENT_TYPE];
+    char value[BIDE_HTTP_EVENT_ID];   /* of the current "event" or "id" */
     char pending[BIDE_HTTP_EVENT_ID]; /* becomes the id with the end of the event */
     char ids[BIDE_HTTP_EVENT_ID];
 } bide_http_event_reader;

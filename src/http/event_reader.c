@@ -5,8 +5,9 @@
  *       +--":"--> IGNORED            (each: --end of the line--> START)
  *
  * Why it is correct:
- * 1. The reader keeps the name of a field, up to the longest known one, and the value of a known field, behind the data of
- *    the event. Everything else is dropped, so its length does not matter.
+ * 1. The reader keeps the name of a field, up to the longest known one, and the value of a known field: of "data" behind
+ *    the data of the event, of "event" and "id" in `value`, of "retry" as a number. So full memory holds back only data.
+ *    Everything else is dropped, so its length does not matter.
  * 2. A line ends with "\r\n", "\n" or "\r". A "\r" ends it at once, and a "\n" that follows is skipped, also if it comes
  *    with the next bytes.
  * 3. An id counts when its event ends, with or without data. So a client that asks again after an event that was cut
@@ -51,6 +52,8 @@ void bide_http_event_reader_restart(bide_http_event_reader *reader)
         memcpy(reader->pending, reader->ids, reader->id.size);
     reader->state = EVENT_READER_START;
     reader->name_size = 0;
+    reader->number = 0;
+    reader->is_ignored = false;
     reader->mark = 0;
     reader->was_return = false;
     reader->has_event = false;
@@ -69,22 +72,6 @@ static uint8_t event_reader_field(const bide_http_event_reader *reader)
     return EVENT_READER_UNKNOWN;
 }
 
-static void event_reader_set_retry(bide_http_event_reader *reader, bide_slice value)
-{
-    uint64_t number = 0;
-    for (size_t i = 0; i < value.size; i++) {
-        if (value.data[i] < '0' || value.data[i] > '9')
-            return;
-        number = number * 10 + (uint64_t)(value.data[i] - '0');
-        if (number > UINT32_MAX)
-            number = UINT32_MAX;
-    }
-    if (value.size == 0)
-        return;
-    reader->has_retry = true;
-    reader->retry = (uint32_t)number;
-}
-
 /* Keeps a text of at most `max` bytes. Returns 0 or -EMSGSIZE. */
 static int event_reader_keep(char *to, size_t *size, size_t max, bide_slice value)
 {
@@ -99,7 +86,7 @@ static int event_reader_keep(char *to, size_t *size, size_t max, bide_slice valu
 /* A field's line has ended. Returns 0 or -EMSGSIZE. */
 static int event_reader_end_field(bide_http_event_reader *reader)
 {
-    bide_slice value = {reader->memory + reader->data_size, reader->value_size};
+    bide_slice value = {reader->value, reader->value_size};
     switch (reader->field) {
     case EVENT_READER_DATA:
         if (value.size == reader->size - reader->data_size)
@@ -110,12 +97,14 @@ static int event_reader_end_field(bide_http_event_reader *reader)
     case EVENT_READER_TYPE:
         return event_reader_keep(reader->types, &reader->type_size, BIDE_HTTP_EVENT_TYPE, value);
     case EVENT_READER_ID: /* (one with a NUL is ignored) */
-        return value.size != 0 && memchr(value.data, '\0', value.size) != NULL
-                   ? 0
-                   : event_reader_keep(reader->pending, &reader->pending_size, BIDE_HTTP_EVENT_ID,
-                                       value);
+        return reader->is_ignored ? 0
+                                  : event_reader_keep(reader->pending, &reader->pending_size,
+                                                      BIDE_HTTP_EVENT_ID, value);
     default:
-        event_reader_set_retry(reader, value);
+        if (value.size != 0 && !reader->is_ignored) {
+            reader->has_retry = true;
+            reader->retry = reader->number;
+        }
         return 0;
     }
 }
@@ -155,7 +144,36 @@ static int event_reader_end_line(bide_http_event_reader *reader)
     reader->state = EVENT_READER_START;
     reader->name_size = 0;
     reader->value_size = 0;
+    reader->number = 0;
+    reader->is_ignored = false;
     return status;
+}
+
+/* Takes a byte of a value: 1. Returns 0 or -EMSGSIZE. */
+static int event_reader_take_value(bide_http_event_reader *reader, char byte)
+{
+    size_t room = reader->size - reader->data_size;
+    uint64_t number = (uint64_t)reader->number * 10 + (uint64_t)(byte - '0');
+    switch (reader->field) {
+    case EVENT_READER_DATA:
+        if (reader->value_size == room)
+            return -EMSGSIZE;
+        reader->memory[reader->data_size + reader->value_size++] = byte;
+        return 0;
+    case EVENT_READER_RETRY:
+        reader->value_size = 1;
+        if (byte < '0' || byte > '9')
+            reader->is_ignored = true;
+        else
+            reader->number = number < UINT32_MAX ? (uint32_t)number : UINT32_MAX;
+        return 0;
+    default: /* (one that is too long counts one byte more) */
+        reader->is_ignored |= reader->field == EVENT_READER_ID && byte == '\0';
+        if (reader->value_size < sizeof reader->value)
+            reader->value[reader->value_size] = byte;
+        reader->value_size += reader->value_size <= sizeof reader->value;
+        return 0;
+    }
 }
 
 /* Takes a byte that ends no line. Returns 0 or -EMSGSIZE. */
@@ -183,10 +201,7 @@ static int event_reader_take(bide_http_event_reader *reader, char byte)
     default:
         return 0;
     }
-    if (reader->value_size == reader->size - reader->data_size)
-        return -EMSGSIZE;
-    reader->memory[reader->data_size + reader->value_size++] = byte;
-    return 0;
+    return event_reader_take_value(reader, byte);
 }
 
 /* Skips a byte order mark at the beginning. Returns true if the byte belongs to it. */

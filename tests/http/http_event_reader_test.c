@@ -250,6 +250,21 @@ static void what_is_too_long_is_an_error_and_stays_one(void **state)
     assert_string_equal(found, "message()a;");
 }
 
+/* The memory has room for data alone: other fields need none of it, and a "retry" may have any number of digits. */
+static void memory_that_is_full_of_data_has_the_other_fields(void **state)
+{
+    static char text[ROOM], memory[8];
+    bide_http_event_reader reader;
+    (void)state;
+    int size = snprintf(text, sizeof text, "data: 1234567\nid: 12\nevent: news\nretry: %0300d\n\n", 5);
+    bide_http_event_reader_init(&reader, memory, sizeof memory);
+    found_size = 0;
+    assert_int_equal(read_all(&reader, text, (size_t)size, 5), 0);
+    assert_string_equal(found, "news(12)1234567;");
+    assert_true(reader.has_retry);
+    assert_int_equal(reader.retry, 5);
+}
+
 /* An event that was cut does not count: the id is that of the one before. */
 static void a_new_response_begins_with_the_last_id(void **state)
 {
@@ -311,6 +326,7 @@ int main(void)
         cmocka_unit_test(the_grammar_is_that_of_the_standard_however_it_is_cut),
         cmocka_unit_test(drawn_texts_are_read_as_by_a_second_reader),
         cmocka_unit_test(what_is_too_long_is_an_error_and_stays_one),
+        cmocka_unit_test(memory_that_is_full_of_data_has_the_other_fields),
         cmocka_unit_test(a_new_response_begins_with_the_last_id),
         cmocka_unit_test(events_of_a_server_come_as_they_were),
     };

@@ -1,8 +1,8 @@
 /*
  * A jar of cookies. Each line of the input is a step: "SURL<TAB>TEXT" sets a cookie, "WURL" writes the Cookie field of a
  * request, "Tn" adds n seconds to the clock. The first three bytes say how many cookies there may be, how many bytes a field
- * may have, and who says what a public suffix is. After each step the result and the jar are compared with those of a second
- * implementation, which takes the steps of RFC 6265, 5, and of rfc6265bis one by one.
+ * may have, and who says what a public suffix is and when the clock begins. After each step the result and the jar are
+ * compared with those of a second implementation, which takes the steps of RFC 6265, 5, and of rfc6265bis one by one.
  */
 #include <bide/http_cookies.h>
 
@@ -460,6 +460,7 @@ static void step(bide_http_cookies *jar, const char *text, size_t size, size_t r
 
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
 {
+    static const int64_t begins[] = {1600000000, 951700000, 3124000000, 4107500000}; /* 2020; the ends of 2/2000, 2068, 2/2100 */
     bide_http_cookies *jar;
     if (size < OPTIONS || size > INPUT)
         return 0;
@@ -468,7 +469,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
         options.is_public_suffix = is_listed;
         options.argument = &now;
     }
-    now = 1600000000;
+    now = begins[input[2] / 2 % 4];
     second.count = 0;
     second.max_count = options.max_count != 0 ? options.max_count : 1000;
     second.max_per_domain = options.max_per_domain != 0 ? options.max_per_domain : 50;

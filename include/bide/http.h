@@ -17,6 +17,7 @@
 #include "bide/http_log.h"
 #include "bide/http_message.h"
 #include "bide/http_multipart.h"
+#include "bide/http_multipart_writer.h"
 #include "bide/http_router.h"
 #include "bide/http_server.h"
 #include "bide/http_url.h"

@@ -79,7 +79,7 @@ HEADERS = {
     "tls": "tls",
     "log": "message_log",
     "websocket": "websocket websocket_deflate",
-    "http": "http http_agent http_agent_tls http_client http_compression http_cookies http_event_reader http_events http_files http_form http_multipart http_log http_message http_router http_server http_url http_websocket extend/http",
+    "http": "http http_agent http_agent_tls http_client http_compression http_cookies http_event_reader http_events http_files http_form http_multipart http_multipart_writer http_log http_message http_router http_server http_url http_websocket extend/http",
     "http2": "http2 http2_client http2_websocket http_agent_http2",
     "monitor": "monitor",
     "simulation": "memory_io sim_loop",

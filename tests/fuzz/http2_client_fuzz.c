@@ -53,7 +53,7 @@ static void second_read(const uint8_t *data, size_t size)
 
 static talk3 one;
 
-/* What came of the requests on the streams 1, 3 and 5. */
+/* The ends of the requests on the streams 1, 3 and 5. */
 static struct outcome {
     int status, code;
     size_t size;

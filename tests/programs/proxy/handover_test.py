@@ -119,8 +119,7 @@ def one_that_cannot_start_changes_nothing():
             try:
                 start(directory, bad).give_up()
             except NotBegun as failure:
-                equal(failure.status, 1)
-                check(any(why in line for line in failure.errors), failure.errors)
+                equal((failure.status, any(why in line for line in failure.errors)), (1, True), failure.errors)
             works()
         for data in (b"", b"x"):
             with socket.socket(socket.AF_UNIX) as stranger:
@@ -221,8 +220,7 @@ def what_listens_there_must_be_a_proxy():
         try:
             start(directory, tcp_configuration("127.0.0.1:1")).give_up()
         except NotBegun as failure:
-            equal(failure.status, 1)
-            check(any("passes no sockets on" in line for line in failure.errors), failure.errors)
+            equal((failure.status, any("passes no sockets on" in line for line in failure.errors)), (1, True), failure.errors)
         stranger.shutdown(socket.SHUT_RDWR)
         thread.join()
         with open(f"{directory}/file", "w", encoding="ascii"):

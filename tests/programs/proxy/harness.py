@@ -284,4 +284,8 @@ class FirstOnly:
 def run(tests, arguments):
     """Runs the tests named in the arguments, or all; prints TAP."""
     Proxy.program = arguments[0]
-    sys.exit(programs.run(tests, arguments[1:]))
+    status = programs.run(tests, arguments[1:])
+    # (Python may crash if threads of servers, which may still wait, run while it frees what they use.)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)

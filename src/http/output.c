@@ -23,6 +23,8 @@
  *    interim response whose operation is cancelled, times out or is destroyed is still sent, and holds no other message
  *    back. After a stop of the connection, and when the client has left, the other coroutine sends nothing more, and the
  *    operation does it itself. A cancelled early send is no error of the output: a write that no stop reaches goes on.
+ *    A write counts its bytes when it is made, so the message is invalid until the write begins: under an earlier stop, or
+ *    if it is destroyed before, it never does.
  * 4. A chunk that is being gathered lies in the unsent part of the buffer and is not empty.
  * 5. A read that sends "100 Continue" runs beside a write of another coroutine, so it has an event of its own and does
  *    not use the write's operation. Each end of an early send sets the event, and so does a write that takes the buffer
@@ -299,6 +301,17 @@ int bide_http_output_count_(bide_http_output *output, uint64_t size)
     return 0;
 }
 
+void bide_http_output_promise_(bide_http_output *output)
+{
+    output->error = -ECANCELED;
+}
+
+void bide_http_output_begin_(bide_http_output *output)
+{
+    if (output->error == -ECANCELED)
+        output->error = 0;
+}
+
 /* Tries the operation without waiting, once. Returns its result or -EAGAIN. */
 static int http_output_advance(bide_http_output *output)
 {
@@ -434,6 +447,8 @@ bide_body(http_write)
     bide_begin(http_write, bide_http_output * self);
     if (self->status != -EAGAIN)
         bide_return(self->status);
+    if (!self->is_flush)
+        bide_http_output_begin_(self);
     while (self->is_interim && self->early_sender != NULL &&
            bide_writer_buffered(self->writer) != 0) { /* 3 */
         http_watch_start_wait(self->watch, HTTP_WATCH_WRITE, bide_this_context());
@@ -496,6 +511,8 @@ static bide_awaiter *http_output_start(bide_http_output *output, const void *dat
     output->is_returning = false;
     output->is_sending = false;
     output->status = http_output_advance(output);
+    if (output->status == -EAGAIN && !is_flush)
+        bide_http_output_promise_(output);
     return bide_task_init(&output->task, &http_write_start);
 }
 

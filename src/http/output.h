@@ -93,6 +93,10 @@ void bide_http_output_leave_continue_(bide_http_output *output);
  */
 int bide_http_output_count_(bide_http_output *output, uint64_t size);
 
+/* Bytes are counted whose operation has not begun: until it begins, the message is invalid. */
+void bide_http_output_promise_(bide_http_output *output);
+void bide_http_output_begin_(bide_http_output *output);
+
 /* Adds one trailer. Errors: as bide_http_output_add_. */
 int bide_http_output_add_trailer_(bide_http_output *output, bide_slice name, bide_slice value);
 

@@ -110,6 +110,7 @@ static ptrdiff_t http_sender_read_more(bide_http_sender_ *self, const bide_conte
 bide_coroutine(http_sender_copy_body)
 {
     bide_begin(http_sender_copy_body, bide_http_sender_ * self);
+    bide_http_output_begin_(&self->connection->output);
     while (self->left != 0) {
         bide_writer *writer = &self->connection->writer;
         ptrdiff_t more = http_sender_read_more(self, bide_this_context());
@@ -153,6 +154,7 @@ bide_coroutine(http_sender_copy_body)
 bide_coroutine(http_sender_send_body)
 {
     bide_begin(http_sender_send_body, bide_http_sender_ * self);
+    bide_http_output_begin_(&self->connection->output);
     bide_try(bide_http_output_flush_(&self->connection->output));
     while (self->left != 0) {
         http_watch_start_wait(&self->connection->watch, HTTP_WATCH_WRITE, bide_this_context());
@@ -196,6 +198,7 @@ bide_awaiter *bide_http_write_file(bide_http_exchange *exchange, bide_descriptor
     sender->offset = (int64_t)offset;
     sender->left = length;
     sender->more = NULL;
+    bide_http_output_promise_(output);
     bool copies = length <= http_sender_room(&connection->writer) ||
                   !http_sender_is_socket(connection->stream);
     return bide_task_init(&sender->task, copies ? &http_sender_copy_body : &http_sender_send_body);

@@ -311,6 +311,74 @@ static void a_sheltered_read_sends_100_continue_after_a_stop(void **state)
     peer_end(&one);
 }
 
+/* ---- Writes that do not begin ---- */
+
+struct unbegun {
+    bide_http_exchange exchange;
+    bide_scope scope;
+    bide_branch branch;
+    bide_stop_source stop;
+    bide_with_stop_operation stopped;
+    int status;
+};
+
+/* Its write is under a stop that was requested before, and it goes on as if all were sent. */
+bide_coroutine(unbegun_body)
+{
+    bide_begin(unbegun_body, struct unbegun * self);
+    handled.begun++;
+    bide_scope_init(&self->scope, bide_this_frame());
+    if (path_is(&self->exchange, "/next")) {
+        bide_try(bide_http_respond(&self->exchange, "next", 4));
+        bide_return(0);
+    }
+    assert_int_equal(bide_http_start_response(&self->exchange, response_size), 0);
+    if (path_is(&self->exchange, "/stopped")) {
+        bide_stop_source_init(&self->stop);
+        bide_stop_request(&self->stop);
+        bide_await_status(handled.error, bide_with_stop(&self->stopped, &self->stop,
+                                                        bide_http_write(&self->exchange, text, response_size)));
+    } else {
+        bide_scope_stop(&self->scope);
+        bide_scope_spawn(&self->scope, &self->branch, bide_http_write(&self->exchange, text, response_size));
+        bide_await_status(handled.error, bide_scope_join(&self->scope));
+    }
+    bide_finally();
+    bide_scope_destroy(&self->scope);
+    handled.ended++;
+    bide_end();
+}
+
+/* Its bytes are counted, and missing: the next response would be taken for them. */
+static void a_write_that_does_not_begin_completes_no_response(void **state)
+{
+    static const char *const paths[] = {"/stopped", "/branch"};
+    unsigned cancelled = 0;
+    (void)state;
+    peer_init(&one, &(bide_http_options){.handler = {&unbegun_body, sizeof(struct unbegun)}});
+    for (one.seed = 0; one.seed < 200; one.seed++)
+        for (int i = 0; i < 2; i++) {
+            char input[200];
+            response_size = one.seed % 2 == 0 ? 20000 : 10; /* ten bytes fit into the buffer */
+            snprintf(input, sizeof input, "GET %s HTTP/1.1\r\nHost: a\r\n\r\nGET /next HTTP/1.1\r\nHost: a\r\n\r\n",
+                     paths[i]);
+            (void)peer_say(&one, input);
+            cancelled += handled.error == -ECANCELED && response_size > 10;
+            if (handled.error != 0)
+                assert_int_equal(handled.error, -ECANCELED);
+            const char *body = strstr(one.output, "\r\n\r\n");
+            size_t size = body != NULL ? one.output_size - (size_t)(body + 4 - one.output) : 0;
+            if (handled.begun == 2) /* the next one is behind the whole body */
+                assert_true(size > response_size && memcmp(body + 4 + response_size, "HTTP/1.1 200", 12) == 0);
+            else
+                assert_true(size < response_size);
+            assert_int_equal(handled.begun, handled.error == 0 || response_size == 10 ? 2 : 1);
+        }
+    one.seed = 0;
+    assert_true(cancelled != 0);
+    peer_end(&one);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -318,6 +386,7 @@ int main(void)
         cmocka_unit_test(a_read_or_write_that_ends_leaves_the_deadline_of_the_other),
         cmocka_unit_test(a_destroyed_operation_leaves_no_deadline),
         cmocka_unit_test(a_response_may_begin_while_100_continue_is_sent),
+        cmocka_unit_test(a_write_that_does_not_begin_completes_no_response),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -82,10 +82,10 @@ static void a_destroyed_operation_leaves_no_deadline(void **state)
     for (size_t i = 0; i < sizeof requests / sizeof *requests; i++) {
         static char input[400];
         one.reads_not = i != 0;
-        one.piece = i == 0 ? 0 : 64; /* the pipe has less room than the earlier response */
-        handled.slept = 1;
+        one.piece = i == 0 ? 0 : 256; /* the pipe has less room than the earlier response */
         snprintf(input, sizeof input, "%s%s", i != 0 ? "GET /earlier HTTP/1.1\r\nHost: a\r\n\r\n" : "", requests[i]);
         (void)peer_say(&one, input);
+        assert_int_equal(handled.begun, i == 0 ? 1 : 2);
         if (handled.slept != 0)
             printf("# request %zu\n", i);
         assert_int_equal(handled.slept, 0);
@@ -379,6 +379,69 @@ static void a_write_that_does_not_begin_completes_no_response(void **state)
     peer_end(&one);
 }
 
+/* ---- Reads that wait beside a write that fails ---- */
+
+struct beside {
+    bide_http_exchange exchange;
+    bide_scope reads, writes;
+    struct part part;
+    bide_branch branch;
+    bide_sleep sleep;
+    int status;
+};
+
+static bool destroys;
+
+/* Its read waits behind the earlier response, and its write behind the read's "100 Continue". */
+bide_coroutine(beside_body)
+{
+    bide_begin(beside_body, struct beside * self);
+    handled.begun++;
+    bide_scope_init(&self->reads, bide_this_frame());
+    bide_scope_init(&self->writes, bide_this_frame());
+    if (path_is(&self->exchange, "/earlier")) {
+        bide_try(bide_http_respond(&self->exchange, text, 300));
+        bide_return(0);
+    }
+    self->part.exchange = &self->exchange;
+    self->part.status = 1;
+    bide_scope_spawn(&self->reads, &self->part.branch, bide_task_init(&self->part.task, &part_body));
+    bide_try(bide_sleep_for(&self->sleep, SECOND));
+    bide_scope_spawn(&self->writes, &self->branch, bide_http_respond(&self->exchange, text, sizeof text));
+    bide_try(bide_sleep_for(&self->sleep, SECOND));
+    assert_int_equal(self->part.status, 1); /* it waits */
+    if (!destroys) {
+        bide_scope_stop(&self->writes);
+        bide_await_status(self->status, bide_scope_join(&self->writes));
+        assert_int_equal(self->status, -ECANCELED);
+    }
+    bide_scope_destroy(&self->writes);
+    bide_await_status(handled.error, bide_scope_join(&self->reads));
+    handled.counted_at = bide_now(bide_this_context());
+    bide_finally();
+    bide_scope_destroy(&self->writes);
+    bide_scope_destroy(&self->reads);
+    handled.ended++;
+    bide_end();
+}
+
+static void a_write_that_is_cancelled_or_destroyed_wakes_the_read(void **state)
+{
+    (void)state;
+    peer_init(&one, &(bide_http_options){.handler = {&beside_body, sizeof(struct beside)},
+                                         .body_idle_timeout = 100 * SECOND});
+    one.ends = false;
+    one.reads_not = true;
+    one.piece = 256; /* the pipe has less room than the earlier response */
+    for (int i = 0; i < 2; i++) {
+        destroys = i == 1;
+        (void)peer_say(&one, "GET /earlier HTTP/1.1\r\nHost: a\r\n\r\n" POST("/reads"));
+        assert_int_equal(handled.error, -ECANCELED);
+        assert_int_equal((handled.counted_at - one.began) / SECOND, 2);
+    }
+    peer_end(&one);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -387,6 +450,7 @@ int main(void)
         cmocka_unit_test(a_destroyed_operation_leaves_no_deadline),
         cmocka_unit_test(a_response_may_begin_while_100_continue_is_sent),
         cmocka_unit_test(a_write_that_does_not_begin_completes_no_response),
+        cmocka_unit_test(a_write_that_is_cancelled_or_destroyed_wakes_the_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

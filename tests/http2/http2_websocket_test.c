@@ -297,6 +297,40 @@ static void a_reset_or_a_lost_connection_ends_the_handler(void **state)
     }
 }
 
+/* What a log would print. */
+static char logged[200];
+
+static void log_end(bide_http_exchange *exchange, int error)
+{
+    bide_slice agent = bide_http_request_field(exchange, "User-Agent");
+    (void)error;
+    snprintf(logged, sizeof logged, "%.*s %.*s %.*s, %d trailers", (int)exchange->request.method_name.size,
+             exchange->request.method_name.data, (int)exchange->request.target.size, exchange->request.target.data,
+             (int)agent.size, agent.data != NULL ? agent.data : "",
+             bide_http_request_trailer(exchange, "x-trailer").data != NULL);
+}
+
+/* The memory of fields has the texts for logs. */
+static void trailers_behind_it_are_left_out(void **state)
+{
+    static const char *const fields[][2] = {{":method", "CONNECT"}, {":protocol", "websocket"}, {":scheme", "https"},
+                                            {":path", "/chat"}, {":authority", "a"}, {"user-agent", "test"},
+                                            {"sec-websocket-version", "13"}, {NULL, NULL}};
+    (void)state;
+    for (size_t max = 8; max <= 16; max += 8) { /* with 8 there is room for the method and the target */
+        use(&(bide_http_options){.handler = {&session_body, sizeof(struct session)}, .ended = log_end, .max_fields = max}, NULL);
+        memset(&seen, 0, sizeof seen);
+        frames_size = 0;
+        add_frame(0x81, "a", 1);
+        ask *ask = open_websocket(fields);
+        ask->trailer = "of the client";
+        assert_int_equal(talk2_run(&one), 0);
+        assert_int_equal(ask->status, 200);
+        assert_int_equal(seen.status, -ENODATA);
+        assert_string_equal(logged, max == 16 ? "GET /chat test, 0 trailers" : "GET /chat , 0 trailers");
+    }
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin_talk, end_talk)
 
 int main(void)
@@ -306,6 +340,7 @@ int main(void)
         TEST(messages_larger_than_windows_pass),
         TEST(the_deadlines_of_requests_are_off),
         TEST(the_end_of_the_stream_without_a_close_is_no_clean_end),
+        TEST(trailers_behind_it_are_left_out),
         TEST(requests_for_something_else_are_rejected),
         TEST(a_get_with_a_protocol_is_reset),
         TEST(a_handler_that_does_not_upgrade_accepts_nothing),

@@ -9,6 +9,8 @@
 #include "bide/http_websocket.h"
 #include "bide/websocket_deflate.h"
 
+#include "extensions.h"
+
 #include "bide/coroutine.h"
 
 #include <errno.h>
@@ -183,14 +185,16 @@ static int http_websocket_check_response(const http_websocket_opening *self)
         .connection = http_websocket_value(bide_http_client_field(client, "Connection")),
         .accept = http_websocket_value(bide_http_client_field(client, "Sec-WebSocket-Accept")),
         .protocol = http_websocket_value(bide_http_client_field(client, "Sec-WebSocket-Protocol")),
-        .extensions =
-            http_websocket_value(bide_http_client_field(client, "Sec-WebSocket-Extensions")),
     };
-    bide_websocket_value extensions = headers.extensions;
-    if (self->options.deflate != NULL)
-        headers.extensions = (bide_websocket_value){NULL, 0};
+    bide_websocket_value extensions;
+    int listed =
+        http_find_extensions(client->response.fields, client->response.field_count, &extensions);
+    if (self->options.deflate == NULL)
+        headers.extensions = extensions;
     int status =
         bide_websocket_check_answer(client->response.status, &headers, self->key, self->protocols);
+    if (status == 0)
+        status = listed;
     return status == 0 && self->options.deflate != NULL
                ? bide_websocket_deflate_check(self->options.deflate, extensions)
                : status;

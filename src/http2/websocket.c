@@ -6,6 +6,8 @@
  */
 #include "bide/http2_websocket.h"
 
+#include "../http/extensions.h"
+
 #include "bide/coroutine.h"
 #include "bide/websocket_deflate.h"
 
@@ -45,20 +47,22 @@ static int http2_websocket_check_response(const http2_websocket_opening *self)
         .key = {key, sizeof key - 1},
         .protocol =
             http2_websocket_value(bide_http2_request_field(request, "sec-websocket-protocol")),
-        .extensions =
-            http2_websocket_value(bide_http2_request_field(request, "sec-websocket-extensions")),
     };
     char accept[BIDE_WEBSOCKET_ACCEPT + 1];
-    bide_websocket_value extensions = headers.extensions;
+    bide_websocket_value extensions;
+    int listed =
+        http_find_extensions(request->response.fields, request->response.field_count, &extensions);
     if (request->response.status >= 300)
         return -ECONNREFUSED;
     int status = bide_websocket_check_request(&headers, accept);
     bide_assert(status == 0);
     headers.accept = (bide_websocket_value){accept, BIDE_WEBSOCKET_ACCEPT};
-    if (self->options.deflate != NULL)
-        headers.extensions = (bide_websocket_value){NULL, 0};
+    if (self->options.deflate == NULL)
+        headers.extensions = extensions;
     if (status == 0)
         status = bide_websocket_check_answer(101, &headers, key, self->protocols);
+    if (status == 0)
+        status = listed;
     return status == 0 && self->options.deflate != NULL
                ? bide_websocket_deflate_check(self->options.deflate, extensions)
                : status;

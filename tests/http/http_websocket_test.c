@@ -289,6 +289,61 @@ static void a_request_for_none_is_answered(void **state)
     }
 }
 
+/* Several lines are one list, with one member at most, which was offered. */
+static void several_lines_of_extensions_are_one_list(void **state)
+{
+    static const struct {
+        const char *fields;
+        bool offers;
+        int status;
+    } cases[] = {
+        {"", false, 0},
+        {"Sec-WebSocket-Extensions:\r\n", false, 0},
+        {"Sec-WebSocket-Extensions: xy\r\n", false, -EPROTO},
+        {"Sec-WebSocket-Extensions:\r\nSec-WebSocket-Extensions: xy\r\n", false, -EPROTO},
+        {"Sec-WebSocket-Extensions:\r\nSec-WebSocket-Extensions: permessage-deflate\r\n", true, 0},
+        {"Sec-WebSocket-Extensions: permessage-deflate\r\nSec-WebSocket-Extensions: xy\r\n", true, -EPROTO},
+        {"Sec-WebSocket-Extensions: permessage-deflate\r\nSec-WebSocket-Extensions: permessage-deflate\r\n", true, -EPROTO},
+    };
+    world *world = world_of(state);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char there[1024], back[1024], memory[BIDE_HTTP_CLIENT_MEMORY], request[1024], answer[1024];
+        char accept[BIDE_WEBSOCKET_ACCEPT + 1];
+        bide_memory_pipe pipes[2];
+        bide_memory_end ours = {&pipes[0], &pipes[1]}, theirs = {&pipes[1], &pipes[0]};
+        bide_http_client client;
+        bide_websocket websocket;
+        bide_websocket_deflate deflate;
+        bide_websocket_options options = {0};
+        bide_http_websocket_operation opening;
+        bide_stream_operation operation;
+        struct runner runner;
+        if (cases[i].offers && bide_websocket_deflate_init(&deflate, NULL) == -ENOTSUP)
+            continue;
+        options.deflate = cases[i].offers ? &deflate : NULL;
+        bide_memory_pipe_init(&pipes[0], there, sizeof there);
+        bide_memory_pipe_init(&pipes[1], back, sizeof back);
+        assert_int_equal(bide_http_client_init(&client, bide_memory_stream(&ours), memory, sizeof memory, NULL), 0);
+        begin_by(world, &runner, bide_http_open_websocket(&opening, &client, &websocket, &options, "/", "localhost", NULL),
+                 STOP);
+        assert_int_equal(world_wait(world, bide_stream_read(&operation, bide_memory_stream(&theirs), request, 1023)), 0);
+        request[bide_stream_count(&operation, bide_memory_stream(&theirs))] = '\0';
+        const char *key = strstr(request, "Sec-WebSocket-Key: ");
+        assert_non_null(key);
+        bide_websocket_headers headers = {.upgrade = {"websocket", 9}, .connection = {"upgrade", 7}, .version = {"13", 2},
+                                          .key = {key + 19, 24}};
+        assert_int_equal(bide_websocket_check_request(&headers, accept), 0);
+        int size = snprintf(answer, sizeof answer,
+                            "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+                            "Sec-WebSocket-Accept: %s\r\n%s\r\n", accept, cases[i].fields);
+        assert_int_equal(world_wait(world, bide_stream_write(&operation, bide_memory_stream(&theirs), answer, (size_t)size)), 0);
+        end(world, &runner);
+        assert_int_equal(runner.status, cases[i].status);
+        if (cases[i].offers)
+            bide_websocket_deflate_destroy(&deflate);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -297,6 +352,7 @@ int main(void)
         world_test(an_opening_client_can_end_at_each_byte),
         world_test(bytes_behind_the_request_are_frames),
         world_test(several_lines_of_protocols_are_one_list),
+        world_test(several_lines_of_extensions_are_one_list),
         world_test(a_request_for_none_is_answered),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

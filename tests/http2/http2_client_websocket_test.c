@@ -391,7 +391,7 @@ static void it_waits_for_the_settings_and_holds_no_other_request(void **state)
 static void wrong_answers_are_refused(void **state)
 {
     (void)state;
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         one.job_count = one.step_count = 0;
         job *job = open_at("/chat");
         ws_of(job)->protocols = "chat";
@@ -400,10 +400,12 @@ static void wrong_answers_are_refused(void **state)
             talk3_step(&one, 1, BYTES(HEAD("\36", "\1", "\4", "\1") "\x88\0\x16sec-websocket-protocol\4none"));
         else if (i == 1) /* an extension that was not offered */
             talk3_step(&one, 1, BYTES(HEAD("\36", "\1", "\4", "\1") "\x88\0\x18sec-websocket-extensions\2xy"));
+        else if (i == 2) /* the same, on a second line */
+            talk3_step(&one, 1, BYTES(HEAD("\71", "\1", "\4", "\1") "\x88\0\x18sec-websocket-extensions\0\0\x18sec-websocket-extensions\2xy"));
         else /* a reset */
             talk3_step(&one, 1, BYTES(HEAD("\4", "\3", "\0", "\1") "\0\0\0\x0d"));
         assert_int_equal(talk3_run(&one), 0);
-        assert_int_equal(ws_of(job)->opened, i < 2 ? -EPROTO : -EPROTONOSUPPORT);
+        assert_int_equal(ws_of(job)->opened, i < 3 ? -EPROTO : -EPROTONOSUPPORT);
     }
 }
 

@@ -4,11 +4,15 @@
  *
  *     FAULTS=malloc:17:12        the 17th call of malloc fails with the errno 12
  *     FAULTS=recv:3:104:5        ... and the four after it
+ *     FAULTS=openssl:900:12      the 900th allocation of OpenSSL fails
+ *     FAULTS=openssl:1:0:1000000 none fails: with the errno 0, calls are only counted
  *     FAULTS_REPORT=PATH         at exit, the number of failed calls is written there
  */
 #include "../faults.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -41,6 +45,61 @@ static const struct {
 
 static fault function = FAULT_FUNCTIONS;
 
+/* ---- OpenSSL, whose allocations are calls inside a shared library; if the program has it ---- */
+
+extern int CRYPTO_set_mem_functions(void *(*allocate)(size_t size, const char *file, int line),
+                                    void *(*reallocate)(void *block, size_t size, const char *file,
+                                                        int line),
+                                    void (*release)(void *block, const char *file, int line))
+    __attribute__((weak));
+
+static struct {
+    unsigned first; /* 0: none fails */
+    unsigned times;
+    int error;
+    atomic_uint calls; /* relaxed, as all counters: see ../faults.c */
+    atomic_uint hits;
+} openssl;
+
+static bool openssl_fails(void)
+{
+    unsigned call = atomic_fetch_add_explicit(&openssl.calls, 1, memory_order_relaxed) + 1;
+    if (call < openssl.first || call - openssl.first >= openssl.times)
+        return false;
+    atomic_fetch_add_explicit(&openssl.hits, 1, memory_order_relaxed);
+    errno = openssl.error;
+    return openssl.error != 0;
+}
+
+static void *openssl_allocate(size_t size, const char *file, int line)
+{
+    (void)file, (void)line;
+    return openssl_fails() ? NULL : malloc(size);
+}
+
+static void *openssl_reallocate(void *block, size_t size, const char *file, int line)
+{
+    (void)file, (void)line;
+    return openssl_fails() ? NULL : realloc(block, size);
+}
+
+static void openssl_release(void *block, const char *file, int line)
+{
+    (void)file, (void)line;
+    free(block);
+}
+
+static bool fail_in_openssl(unsigned nth, unsigned times, int error)
+{
+    openssl.first = nth;
+    openssl.times = times;
+    openssl.error = error;
+    return CRYPTO_set_mem_functions != NULL &&
+           CRYPTO_set_mem_functions(openssl_allocate, openssl_reallocate, openssl_release) == 1;
+}
+
+/* ---- The environment ---- */
+
 static _Noreturn void misused(const char *text)
 {
     fprintf(stderr, "FAULTS=%s: not NAME:NTH:ERRNO[:TIMES]\n", text);
@@ -57,6 +116,11 @@ __attribute__((constructor)) static void begin(void)
         return;
     if (sscanf(text, "%19[a-z0-9_]:%u:%d:%u", name, &nth, &error, &times) < 3)
         misused(text);
+    if (strcmp(name, "openssl") == 0) {
+        if (!fail_in_openssl(nth, times, error))
+            misused(text);
+        return;
+    }
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (strcmp(names[i].name, name) == 0)
             function = names[i].function;
@@ -69,9 +133,10 @@ __attribute__((constructor)) static void begin(void)
 __attribute__((destructor)) static void end(void)
 {
     const char *path = getenv("FAULTS_REPORT");
-    if (path == NULL || function == FAULT_FUNCTIONS)
+    if (path == NULL || (function == FAULT_FUNCTIONS && openssl.first == 0))
         return;
-    unsigned hits = faults_hits(function);
+    unsigned hits = openssl.first != 0 ? atomic_load_explicit(&openssl.hits, memory_order_relaxed)
+                                       : faults_hits(function);
     faults_clear(); /* (this has to succeed) */
     FILE *file = fopen(path, "w");
     if (file == NULL || fprintf(file, "%u\n", hits) < 0 || fclose(file) != 0)

@@ -8,6 +8,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import time
 import traceback
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -135,6 +136,7 @@ class Server:
             stderr=self.errors, env=dict(os.environ, BIDE_IO=self.io, **(environment or {})), preexec_fn=first)
         line = self.process.stdout.readline().decode()
         self.port = int(line.split()[-1]) if line else None
+        self.back_end = line.split()[1].strip("(,)") if line else None
 
     def client(self):
         return Client(self.port)
@@ -177,8 +179,10 @@ def run_rejected(*arguments):
 
 
 def until(condition):
+    """Fails if the condition does not hold within the usual patience."""
+    deadline = time.monotonic() + PATIENCE
     while not condition():
-        pass
+        assert time.monotonic() < deadline, f"the condition did not hold within {PATIENCE} seconds"
 
 
 def run(tests):

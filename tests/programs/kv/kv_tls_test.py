@@ -320,6 +320,114 @@ def test_a_client_that_does_not_read_holds_nobody():
         until(lambda: server.info(plain)["connected_clients"] == "2")
 
 
+# ---- Failing calls ----
+
+# The first clients have OpenSSL load its algorithms. If that fails, OpenSSL never tries again; so those allocations succeed.
+WARM = 2
+
+
+def use_secure_client(server):
+    """What a client does. Returns whether its connection ended early; it never gets a wrong reply."""
+    value, client = b"x" * 20000, None
+    try:
+        client = server.secure()
+        for words, wanted in ((("SET", "a", value), "OK"), (("GET", "a"), value), (("SUBSCRIBE", "c"), [b"subscribe", b"c", 1])):
+            got = client.call(*words)
+            if isinstance(got, Error) and got.startswith("OOM "): # (a command may have no memory)
+                return True
+            assert got == wanted, (words, got)
+        client.send(encoded("QUIT"))
+        return client.read() != "OK" or not client.is_at_end()
+    except (OSError, EOFError): # (also ssl.SSLError; an alert may be lost with the connection)
+        return True
+    finally:
+        if client is not None:
+            client.close()
+
+
+def is_idle(server):
+    """Asked by a client of its own, which may be the one that fails."""
+    with contextlib.suppress(OSError, EOFError), contextlib.closing(server.client()) as client:
+        text = client.call("INFO", "clients")
+        return isinstance(text, bytes) and b"connected_clients:1\r\n" in text
+    return False
+
+
+def descriptors_of(server):
+    return len(os.listdir(f"/proc/{server.process.pid}/fd"))
+
+
+def descriptors_without_clients():
+    """
+    Of a server without failures, with its back end as the key: without memory for io_uring, a server has epoll. It has
+    accepted on both ports, so both of them have their reserve.
+    """
+    with SecureServer("--confine", "off") as server, contextlib.closing(server.client()) as plain, contextlib.closing(server.secure()) as secure:
+        assert plain.call("PING") == secure.call("PING") == "PONG"
+        return {server.back_end: descriptors_of(server) - 2}
+
+
+def failing(fault):
+    """A server with a fault. When it has ended, the number of failures is in the file `report`, which confinement would forbid."""
+    return SecureServer("--confine", "off", environment={"FAULTS": fault, "FAULTS_REPORT": file_of("report")}, says=True)
+
+
+def failures():
+    with open(file_of("report"), encoding="ascii") as file:
+        return int(file.read())
+
+
+def use_while_it_fails(fault, descriptors):
+    """
+    At most one client is disconnected, or the server does not start. Without clients, it has at most as many descriptors as
+    one without failures. (After a failed accept it may have one less: its reserve is opened again with the next connection.)
+    Returns the number of failures.
+    """
+    server = failing(fault)
+    try:
+        served = [] if server.tls_port is None else [not use_secure_client(server) for _ in range(WARM)]
+        until(lambda: server.process.poll() is not None or is_idle(server))
+        if server.process.poll() is not None:
+            assert server.wait() == 1 and server.said().startswith("kv: ") and not any(served), (server.said(), served)
+            return failures()
+        served += [not use_secure_client(server) for _ in range(3)]
+        assert served.count(False) <= 1, served
+        until(lambda: is_idle(server))
+        until(lambda: descriptors_of(server) <= descriptors.get(server.back_end, sys.maxsize))
+        status = server.end()
+        assert status == 0 and server.said() == "", (status, server.said())
+        return failures()
+    finally:
+        server.process.kill() # (if it has not ended)
+
+
+def allocations_before_the_third_client():
+    """Of OpenSSL. They are only counted."""
+    server = failing(f"openssl:1:0:{1 << 30}")
+    assert not any(use_secure_client(server) for _ in range(WARM))
+    assert server.end() == 0
+    return failures()
+
+
+def test_each_call_fails():
+    """One at a time; for the program linked with faults."""
+    if not Server.program.endswith("_faults"):
+        print("# for the program that is linked with faults")
+        return
+    descriptors = descriptors_without_clients()
+    later = allocations_before_the_third_client() + 1
+    for name, error in (("malloc", 12), ("calloc", 12), ("realloc", 12), ("aligned_alloc", 12), ("accept4", 24), ("epoll_ctl", 12),
+                        ("recv", 104), ("send", 104), ("openssl", 12)):
+        n, hits = later if name == "openssl" else 1, 1
+        while hits != 0:
+            try:
+                hits = use_while_it_fails(f"{name}:{n}:{error}", descriptors)
+            except Exception:
+                print("#", name, n)
+                raise
+            n += 53 if name == "openssl" else 1 if n < 20 else n // 10 # (later ones are similar)
+
+
 # ---- Options ----
 
 

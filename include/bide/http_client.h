@@ -210,7 +210,8 @@ bide_awaiter *bide_http_client_continue(bide_http_client *client);
  * more than 32 of 1xx),
  * -EMSGSIZE (its head is too long, or has too many fields), -EFBIG (its body would be longer than it may
  * be), -EPIPE (the server has closed the connection before it: if that was used before, the request may
- * be tried on another), -ENODATA (in the middle of it), -ECANCELED, -ETIMEDOUT, those of the stream.
+ * be tried on another), -ENODATA (in the middle of it), -EINVAL (less was written than promised, and nothing of a
+ * response is there), -ECANCELED, -ETIMEDOUT, those of the stream.
  * Suspends: if the server has not answered. Cancel-safe: yes, it may be waited for again.
  * Progress: that of the stream.
  */

@@ -14,6 +14,8 @@
  *    therefore still reads the response.
  * 4. Responses of 1xx are counted for a request, not for a wait: a wait that is cancelled and begun again adds none,
  *    so a server cannot keep a request open with them.
+ * 5. A server waits for all of a body whose length it knows. So after less, no response would come: receive fails,
+ *    unless bytes of one are there.
  */
 #define _GNU_SOURCE
 #include "bide/http_client.h"
@@ -305,12 +307,22 @@ static int http_client_note_informational(bide_http_client *client)
     return 0;
 }
 
+static bool http_client_lacks_body(const bide_http_client *client)
+{
+    const bide_http_output *output = &client->output;
+    return output->error == 0 && output->framing == HTTP_FRAMING_LENGTH && output->left != 0;
+}
+
 /*
  * Ends the request. Returns 0, -EAGAIN (the buffer is full: flush it and call again), or an error.
  */
 static int http_client_finish_request(bide_http_client *client)
 {
     int status = http_client_ensure_head_end(client, 0);
+    if (status == 0 && http_client_lacks_body(client) && bide_reader_buffered(&client->reader) == 0) { /* 5 */
+        client->state = HTTP_CLIENT_FAILED;
+        return -EINVAL;
+    }
     return status < 0 ? status : bide_http_output_end_(&client->output);
 }
 

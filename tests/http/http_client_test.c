@@ -289,6 +289,51 @@ static void fields_of_requests_mean_nothing_in_a_response(void **state)
     assert_memory_equal(c.got, "hi", 2);
 }
 
+/* Begins a request over pipes, whose body has 10 bytes. The server has sent `script`. */
+static void promise_ten_bytes(void)
+{
+    bide_sim_loop_init(&c.loop, 1);
+    bide_memory_pipe_init(&c.to_server, c.to_server_memory, sizeof c.to_server_memory);
+    bide_memory_pipe_init(&c.to_client, c.to_client_memory, sizeof c.to_client_memory);
+    c.server_end = (bide_memory_end){&c.to_client, &c.to_client};
+    c.client_end = (bide_memory_end){&c.to_client, &c.to_server};
+    assert_int_equal(bide_http_client_init(&c.client, bide_memory_stream(&c.client_end), c.client_memory,
+                                           sizeof c.client_memory, NULL), 0);
+    assert_int_equal(bide_sim_loop_wait(&c.loop, bide_task_init(&c.serving.task, &scripted_server_body)), 0);
+    assert_int_equal(bide_http_client_start_request(&c.client, "POST", "/", "a"), 0);
+    assert_int_equal(bide_http_client_add(&c.client, "Expect", "100-continue"), 0);
+    assert_int_equal(bide_http_client_finish_head(&c.client, 10), 0);
+}
+
+/* The server would wait for the rest, and the client for the server. */
+static void a_body_shorter_than_promised_fails(void **state)
+{
+    (void)state;
+    for (size_t written = 0; written < 10; written += 3) {
+        strcpy(script, "HTTP/1.1 100 Continue\r\n\r\n");
+        promise_ten_bytes();
+        assert_int_equal(bide_sim_loop_wait(&c.loop, bide_http_client_continue(&c.client)), 0);
+        assert_true(c.client.continues);
+        assert_int_equal(bide_sim_loop_wait(&c.loop, bide_http_client_write(&c.client, "ten bytes.", written)), 0);
+        for (int i = 0; i < 2; i++)
+            assert_int_equal(bide_sim_loop_wait(&c.loop, bide_http_client_recv(&c.client)), -EINVAL);
+        assert_false(bide_http_client_is_reusable(&c.client));
+    }
+}
+
+static void a_response_before_the_body_has_ended_is_received(void **state)
+{
+    (void)state;
+    strcpy(script, "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 413 Content Too Large\r\nContent-Length: 0\r\n\r\n");
+    promise_ten_bytes();
+    assert_int_equal(bide_sim_loop_wait(&c.loop, bide_http_client_continue(&c.client)), 0);
+    assert_true(c.client.continues);
+    assert_int_equal(bide_sim_loop_wait(&c.loop, bide_http_client_write(&c.client, "ten", 3)), 0);
+    assert_int_equal(bide_sim_loop_wait(&c.loop, bide_http_client_recv(&c.client)), 0);
+    assert_int_equal(c.client.response.status, 413);
+    assert_false(bide_http_client_is_reusable(&c.client));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -300,6 +345,8 @@ int main(void)
         cmocka_unit_test(a_head_at_the_end_of_the_buffer_leaves_room_for_its_body),
         cmocka_unit_test(a_response_with_too_many_fields_does_not_fit),
         cmocka_unit_test(fields_of_requests_mean_nothing_in_a_response),
+        cmocka_unit_test(a_body_shorter_than_promised_fails),
+        cmocka_unit_test(a_response_before_the_body_has_ended_is_received),
     };
     return cmocka_run_group_tests_name("http_client", tests, NULL, NULL);
 }

@@ -2,22 +2,26 @@
  * Multipart bodies of requests, as forms with files have: what goes before, between and behind the data of the parts, as
  * text. The caller sends it with the data, by any client, so files of any size pass through little memory. Floor: http.
  *
- *     static const bide_http_form_part parts[] = {{.name = "title", .size = 5},
- *                                                 {.name = "file", .filename = "a.png", .type = "image/png", .size = size}};
+ *     self->parts[0] = (bide_http_form_part){.name = "title", .size = 5};
+ *     self->parts[1] = (bide_http_form_part){
+ *         .name = "file", .filename = "a.png", .type = "image/png", .size = (uint64_t)self->about.st_size};
  *     if ((status = bide_http_multipart_writer_init(&self->form)) < 0 ||
- *         (status = bide_http_multipart_length(&self->form, parts, 2, &self->length)) < 0)
+ *         (status = bide_http_multipart_length(&self->form, self->parts, 2, &self->length)) < 0)
  *         bide_return(status);
  *     ... a POST with "Content-Type: `form.type`"; bide_http_client_finish_head(&self->client, self->length) ...
  *     for (self->i = 0; self->i < 2; self->i++) {
- *         self->count = bide_http_multipart_begin_part(&self->form, &parts[self->i], self->text, sizeof self->text);
+ *         self->count = bide_http_multipart_begin_part(&self->form, &self->parts[self->i], self->text, sizeof self->text);
  *         if (self->count < 0)
  *             bide_return((int)self->count);
  *         bide_try(bide_http_client_write(&self->client, self->text, (size_t)self->count));
- *         ... parts[self->i].size bytes of data, by bide_http_client_write ...
+ *         ... self->parts[self->i].size bytes of data, by bide_http_client_write ...
  *     }
  *     self->count = bide_http_multipart_end(&self->form, self->text, sizeof self->text);
  *     bide_try(bide_http_client_write(&self->client, self->text, (size_t)self->count));
  *     bide_try(bide_http_client_recv(&self->client));
+ *
+ * If a file has become shorter meanwhile, its request cannot be completed: end it with an error, and close the connection,
+ * or the request of HTTP/2. The server then sees that the body is not whole.
  *
  * The length is known beforehand if the size of each part is. Otherwise it is BIDE_HTTP_UNKNOWN, with which
  * bide_http_client_finish_head sends the body in chunks. bide_http2_request_write sends it by HTTP/2; the agent of

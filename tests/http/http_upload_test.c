@@ -15,7 +15,7 @@
 
 #include <inttypes.h>
 
-enum { LARGE = 8 << 20 };
+enum { LARGE = 8 << 20, SHRINKING = 1 << 20 };
 
 static struct {
     world *world;
@@ -331,9 +331,9 @@ static void a_file_that_shrinks_is_an_error(void **state)
     for (int version = 1; version <= VERSIONS; version++)
         for (int i = 0; i < 4; i++) {
             begin(state);
-            make_file(LARGE);
-            f.upload.shrinks_at = LARGE / 4;
-            f.upload.shrinks_to = i % 2 == 0 ? LARGE / 2 : 0;
+            make_file(SHRINKING);
+            f.upload.shrinks_at = SHRINKING / 4;
+            f.upload.shrinks_to = i % 2 == 0 ? SHRINKING / 2 : 0;
             f.upload.ignores_shrinking = i >= 2;
             assert_int_equal(send_file(version), i < 2 ? -ENODATA : -EINVAL);
             assert_int_equal(f.upload.code, 0);

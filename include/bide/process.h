@@ -186,15 +186,16 @@ bide_awaiter *bide_process_wait(bide_process_wait_operation *operation, bide_pro
 /*
  * Sends it a signal; 0 only asks whether that would go. A process that has ended is not signalled,
  * nor another that has its number.
- * Threads: the loop's. Errors: -ESRCH (it has ended, and was waited for), -EPERM, -EINVAL. Progress:
- * that of the system call.
+ * Threads: the loop's. Errors: -ESRCH (it has ended, and was waited for, here or by another part of
+ * the program), -EPERM, -EINVAL. Progress: that of the system calls.
  */
 int bide_process_signal(const bide_process *process, int signal);
 
 /*
  * Sends a signal to its group, also when it has ended itself but others of the group have not.
- * Threads: the loop's. Errors: -EINVAL (it leads no group; no such signal), -ESRCH (nobody is left),
- * -EPERM. Progress: that of the system call.
+ * Threads: the loop's. Errors: -EINVAL (it leads no group; no such signal), -ESRCH (nobody is left; or,
+ * without a handle, another part of the program has taken its status), -EPERM. Progress: that of the
+ * system calls.
  */
 int bide_process_signal_group(const bide_process *process, int signal);
 

@@ -12,8 +12,11 @@
  *    dup2 clears that flag. The child closes all other numbers, including any that were opened
  *    without the flag.
  * 3. Only this file takes the child's status (process.h), and the kernel keeps it: SIGCHLD is not
- *    ignored (process_keep_status). Until then the pid is this child's, at least as a zombie. So opening its handle and signalling it cannot affect another process. One
- *    thread takes the status and sets `has_ended` at once.
+ *    ignored (process_keep_status). Until then the pid is this child's, at least as a zombie. So
+ *    opening its handle and signalling it cannot affect another process. One thread takes the status
+ *    and sets `has_ended` at once. If another part of the program takes the status all the same, or
+ *    ignores SIGCHLD later, the number is free. So before a signal by number the kernel is asked
+ *    whether the child is still there (process_is_there).
  * 4. The handle (a pidfd) becomes readable when the child has ended, and stays readable. So a wait
  *    that starts later does not miss the end, and all waits complete. Without a handle, each wait
  *    listens to SIGCHLD before it checks the child, and checks again after each signal. It asks for the
@@ -254,18 +257,39 @@ static int process_carry_out(bide_process *process, process_plan *plan)
     return -error;
 }
 
-/* If SIGCHLD is ignored, as a program may inherit it, the kernel keeps no status: 3. */
+static bool process_action_keeps_status(const struct sigaction *action)
+{
+    return action->sa_handler != SIG_IGN && (action->sa_flags & SA_NOCLDWAIT) == 0;
+}
+
+/*
+ * If SIGCHLD is ignored, as a program may inherit it, the kernel keeps no status: 3. A handler that another thread
+ * installs in between is set back. The signals that it missed meanwhile are replaced by one.
+ */
 static int process_keep_status(void)
 {
-    struct sigaction action;
+    struct sigaction action, replaced;
     if (sigaction(SIGCHLD, NULL, &action) != 0)
         return -errno;
-    if (action.sa_handler != SIG_IGN && (action.sa_flags & SA_NOCLDWAIT) == 0)
+    if (process_action_keeps_status(&action))
         return 0;
     if (action.sa_handler == SIG_IGN)
         action.sa_handler = SIG_DFL;
     action.sa_flags &= ~SA_NOCLDWAIT;
-    return sigaction(SIGCHLD, &action, NULL) == 0 ? 0 : -errno;
+    if (sigaction(SIGCHLD, &action, &replaced) != 0)
+        return -errno;
+    if (process_action_keeps_status(&replaced) && replaced.sa_handler != SIG_DFL) {
+        if (sigaction(SIGCHLD, &replaced, NULL) != 0 || kill(getpid(), SIGCHLD) != 0)
+            return -errno;
+    }
+    return 0;
+}
+
+/* Whether the child runs, or has ended and left its status. Otherwise its number may be another process's: 3. */
+static bool process_is_there(const bide_process *process)
+{
+    siginfo_t info;
+    return waitid(P_PID, (id_t)process->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
 }
 
 /* Signals the child itself: by its handle, which no other process can have. */
@@ -280,6 +304,8 @@ static int process_send(const bide_process *process, int signal)
             return -errno;
     }
 #endif
+    if (!process_is_there(process))
+        return -ESRCH;
     return kill(process->pid, signal) == 0 ? 0 : -errno;
 }
 
@@ -296,13 +322,19 @@ static int process_send_to_group(const bide_process *process, int signal)
             return -errno;
     }
 #endif
+    if (!process->has_ended && !process_is_there(process))
+        return -ESRCH;
     return kill(-process->pid, signal) == 0 ? 0 : -errno;
 }
 
-/* Kills the child and takes its status. */
+/* Kills the child and takes its status, unless another part of the program has taken it. */
 static void process_kill_and_reap(bide_process *process)
 {
     bide_assert(process->pid > 0);
+    if (!process_is_there(process)) {
+        process->has_ended = true;
+        return;
+    }
     if (process->leads_group)
         process_send_to_group(process, SIGKILL);
     process_send(process, SIGKILL);
@@ -446,6 +478,8 @@ bide_body(process_wait_signal_body)
     bide_begin(process_wait_signal_body, bide_process_wait_operation * self);
     self->listens = false;
     self->status = process_check_loop(bide_io_of_frame_(bide_this_frame(), __LINE__));
+    if (self->status == 0 && self->process->has_ended)
+        bide_return(0);
     if (self->status == 0)
         self->status = bide_signal_listen(&self->child, SIGCHLD);
     if (self->status < 0)

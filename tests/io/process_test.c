@@ -6,6 +6,7 @@
 #include "world.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <sys/syscall.h>
@@ -37,6 +38,41 @@ UNCHECKED_BY_MSAN long __wrap_syscall(long number, ...)
         return -1;
     }
     return __real_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
+
+/* ---- What the library does with signals ---- */
+
+static bide_atomic(unsigned) kills;
+static void (*foreign)(int); /* another thread's handler, installed between two calls of sigaction; or NULL */
+
+int __real_kill(pid_t pid, int number);
+int __wrap_kill(pid_t pid, int number);
+
+int __wrap_kill(pid_t pid, int number)
+{
+    bide_atomic_fetch_add(&kills, 1, relaxed);
+    return __real_kill(pid, number);
+}
+
+int __real_sigaction(int number, const struct sigaction *action, struct sigaction *before);
+int __wrap_sigaction(int number, const struct sigaction *action, struct sigaction *before);
+
+int __wrap_sigaction(int number, const struct sigaction *action, struct sigaction *before)
+{
+    if (number == SIGCHLD && action != NULL && foreign != NULL) {
+        struct sigaction theirs = {.sa_handler = foreign};
+        foreign = NULL;
+        assert_int_equal(__real_sigaction(SIGCHLD, &theirs, NULL), 0);
+    }
+    return __real_sigaction(number, action, before);
+}
+
+static volatile sig_atomic_t foreign_signals;
+
+static void foreign_handler(int number)
+{
+    (void)number;
+    foreign_signals = 1;
 }
 
 /* ---- Common ---- */
@@ -127,6 +163,49 @@ static void the_end_is_reported_although_sigchld_was_ignored(void **state)
         bide_process_destroy(&process);
         assert_no_children();
     }
+}
+
+/* The handler stays, and is run once for the signals that it may have missed. */
+static void a_handler_that_is_installed_meanwhile_stays(void **state)
+{
+    world_of(state);
+    bide_process process;
+    struct sigaction ignores = {.sa_handler = SIG_IGN}, before, now;
+    assert_int_equal(__real_sigaction(SIGCHLD, &ignores, &before), 0);
+    foreign_signals = 0;
+    foreign = foreign_handler;
+    assert_int_equal(begin(&process, &(bide_process_options){SHELL("read x"), PIPES}), 0);
+    assert_null(foreign);
+    while (foreign_signals == 0) /* another thread may run the handler */
+        sched_yield();
+    assert_int_equal(__real_sigaction(SIGCHLD, &before, &now), 0);
+    assert_true(now.sa_handler == foreign_handler);
+    bide_process_destroy(&process);
+    assert_no_children();
+}
+
+/* So it does not matter that it could not listen to the signal. */
+static void a_second_wait_needs_no_signal(void **state)
+{
+    world *world = world_of(state);
+    for (size_t how = 0; how < sizeof refusals / sizeof *refusals; how++) {
+        bide_process process, other;
+        struct sigaction theirs = {.sa_handler = foreign_handler}, before;
+        refusal = refusals[how];
+        assert_int_equal(begin(&process, &(bide_process_options){SHELL("exit 7")}), 0);
+        assert_int_equal(wait_for(world, &process), 0);
+        assert_int_equal(sigaction(SIGCHLD, &theirs, &before), 0);
+        assert_int_equal(wait_for(world, &process), 0);
+        assert_int_equal(process.exit_code, 7);
+        assert_int_equal(begin(&other, &(bide_process_options){SHELL("exit 0")}), 0);
+        bool has_handle = bide_descriptor_is_open(&other.handle);
+        assert_int_equal(wait_for(world, &other), has_handle ? 0 : -EBUSY);
+        assert_int_equal(sigaction(SIGCHLD, &before, NULL), 0);
+        bide_process_destroy(&other);
+        bide_process_destroy(&process);
+        assert_no_children();
+    }
+    refusal = 0;
 }
 
 static void a_failed_start_leaves_nothing(void **state)
@@ -571,15 +650,26 @@ static void a_child_of_another_part_is_not_reaped(void **state)
     refusal = 0;
 }
 
+/* Nor is a process signalled that may have its number by then. */
 static void a_status_that_another_caller_took_is_reported(void **state)
 {
     world *world = world_of(state);
-    bide_process process;
-    assert_int_equal(begin(&process, &(bide_process_options){.program = "/bin/true"}), 0);
-    assert_int_equal(waitpid(process.pid, NULL, 0), process.pid);
-    assert_int_equal(wait_for(world, &process), -ECHILD);
-    process.has_ended = true;
-    bide_process_destroy(&process);
+    for (size_t how = 0; how < sizeof refusals / sizeof *refusals; how++) {
+        bide_process process;
+        refusal = refusals[how];
+        assert_int_equal(
+            begin(&process, &(bide_process_options){.program = "/bin/true", .new_group = true}), 0);
+        assert_int_equal(waitpid(process.pid, NULL, 0), process.pid);
+        assert_int_equal(bide_process_signal(&process, SIGTERM), -ESRCH);
+        assert_int_equal(bide_process_signal_group(&process, SIGTERM), -ESRCH);
+        assert_int_equal(wait_for(world, &process), -ECHILD);
+        bide_atomic_store(&kills, 0, relaxed);
+        bide_process_destroy(&process);
+        assert_true(process.has_ended);
+        assert_int_equal(bide_atomic_load(&kills, relaxed), 0);
+        assert_no_children();
+    }
+    refusal = 0;
 }
 
 int main(void)
@@ -587,6 +677,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         world_test(the_end_of_a_process_is_reported),
         world_test(the_end_is_reported_although_sigchld_was_ignored),
+        world_test(a_handler_that_is_installed_meanwhile_stays),
+        world_test(a_second_wait_needs_no_signal),
         world_test(a_failed_start_leaves_nothing),
         world_test(a_lack_of_descriptors_is_reported_and_leaves_nothing),
         world_test(it_has_its_arguments_its_environment_and_its_directory),

@@ -14,8 +14,10 @@
  *
  * A path under a restricted root is opened by openat2(2), Linux 5.6. Without it the path is opened name
  * by name, and no name is followed that is a symbolic link: its text is read, and resolved under the root.
- * The results are the same, but BIDE_PATH_NO_XDEV ends with -ENOSYS, and the kernel's protection of links
- * in directories such as /tmp does not apply.
+ * The results are the same, with these exceptions. BIDE_PATH_NO_XDEV ends with -ENOSYS. The kernel's
+ * protection of links in directories such as /tmp does not apply. A path ends with -ENAMETOOLONG if the
+ * text of a link and the rest of the path exceed 8,191 bytes, or the names from the root 4,095. It ends
+ * with -ELOOP after 100,000 names; each ".." counts the names above it.
  *
  * An empty path, "", names the directory of the root itself, which may be any open file then:
  *

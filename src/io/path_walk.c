@@ -13,6 +13,8 @@
  * 3. The last name is opened with the caller's flags, by the same rule. A link in its place is read, and the walk
  *    continues with its text. If the link is gone by then, the walk fails with -EAGAIN.
  * 4. Two descriptors are open at once, whatever the length of the path.
+ * 5. Entering `names` again takes time in proportion to their number. So a path of many names and many ".." would
+ *    take the square. The walk ends with -ELOOP after PATH_WALK_OPENS names.
  *
  * A magic link of /proc has a text that is no path, or one that names another object. None is followed. A link of
  * /proc counts as magic if its text is absolute, or has the form of a name without a path ("pipe:[1]").
@@ -44,7 +46,7 @@ enum { PATH_WALK_ENTER = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, PATH_WAL
 enum { PATH_WALK_ENTER = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, PATH_WALK_O_PATH = 0 };
 #endif
 
-enum { PATH_WALK_LINKS = 40 }; /* as many as Linux follows */
+enum { PATH_WALK_LINKS = 40 /* as many as Linux follows */, PATH_WALK_OPENS = 100000 };
 
 typedef struct path_walk {
     int root;  /* the caller's */
@@ -53,6 +55,7 @@ typedef struct path_walk {
     unsigned mode;
     unsigned resolve;
     unsigned links; /* that were followed */
+    unsigned opens; /* of names: 5 */
     size_t length;  /* of `names` */
     char names[PATH_MAX];
     char rest[2 * PATH_MAX];
@@ -63,14 +66,19 @@ static bool path_walk_is_scoped(const path_walk *walk)
     return (walk->resolve & (BIDE_PATH_BENEATH | BIDE_PATH_IN_ROOT)) != 0;
 }
 
-/* Replaces the directory by one that was opened. 0, or the error of that open. */
-static int path_walk_move(path_walk *walk, int fd)
+static void path_walk_set(path_walk *walk, int fd)
 {
-    if (fd < 0 && fd != walk->root)
-        return (int)io_error();
     if (walk->at != walk->root)
         close(walk->at);
     walk->at = fd;
+}
+
+/* Replaces the directory by one that was opened. 0, or the error of that open. */
+static int path_walk_move(path_walk *walk, int fd)
+{
+    if (fd < 0)
+        return (int)io_error();
+    path_walk_set(walk, fd);
     return 0;
 }
 
@@ -80,8 +88,10 @@ static int path_walk_to_top(path_walk *walk)
     if ((walk->resolve & BIDE_PATH_BENEATH) != 0)
         return -EXDEV;
     walk->length = 0;
-    if ((walk->resolve & BIDE_PATH_IN_ROOT) != 0)
-        return path_walk_move(walk, walk->root);
+    if ((walk->resolve & BIDE_PATH_IN_ROOT) != 0) {
+        path_walk_set(walk, walk->root);
+        return 0;
+    }
     return path_walk_move(walk, open("/", PATH_WALK_ENTER));
 }
 
@@ -99,15 +109,18 @@ static int path_walk_stay(const path_walk *walk)
 static int path_walk_again(path_walk *walk)
 {
     char name[NAME_MAX + 1];
-    int error = path_walk_move(walk, walk->root);
+    int error = 0;
+    path_walk_set(walk, walk->root);
     for (size_t start = 0; start < walk->length && error == 0;) {
         size_t size = strcspn(walk->names + start + 1, "/");
+        if (walk->opens++ >= PATH_WALK_OPENS)
+            return -ELOOP;
         memcpy(name, walk->names + start + 1, size);
         name[size] = '\0';
         start += size + 1;
         error = path_walk_move(walk, openat(walk->at, name, PATH_WALK_ENTER));
     }
-    bool has_changed = error == -ENOENT || error == -ENOTDIR || error == -ELOOP;
+    bool has_changed = error == -ENOENT || error == -ENOTDIR || error == -ELOOP || error == -EMLINK;
     return has_changed ? -EAGAIN : error;
 }
 
@@ -134,22 +147,34 @@ static bool path_walk_is_magic(const path_walk *walk, const char *text)
     struct statfs about;
     bool is_plain =
         text[0] != '/' && strstr(text, ":[") == NULL && strncmp(text, "anon_inode:", 11) != 0;
-    return !is_plain && (fstatfs(walk->at, &about) != 0 || about.f_type == PROC_MAGIC);
+    if (is_plain)
+        return false;
+    int status = walk->at == AT_FDCWD ? statfs(".", &about) : fstatfs(walk->at, &about);
+    return status != 0 || about.f_type == PROC_MAGIC;
 #else
     (void)walk, (void)text;
     return false;
 #endif
 }
 
-/* Puts the text of the link `name` in front of `after`. If it is no link: `error`, or -EAGAIN: 3. */
+/* The error of an open that found no directory at a name that is no link either. -EAGAIN: it was replaced meanwhile: 3. */
+static int path_walk_explain(const path_walk *walk, const char *name, int error)
+{
+    struct stat about;
+    if (error != -ENOTDIR)
+        return -EAGAIN;
+    if (fstatat(walk->at, name, &about, AT_SYMLINK_NOFOLLOW) != 0)
+        return (int)io_error();
+    return S_ISDIR(about.st_mode) || S_ISLNK(about.st_mode) ? -EAGAIN : -ENOTDIR;
+}
+
+/* Puts the text of the link `name` in front of `after`. If it is no link: the open's `error`, or -EAGAIN: 3. */
 static int path_walk_follow(path_walk *walk, const char *name, const char *after, int error)
 {
     char text[PATH_MAX];
     ptrdiff_t length = readlinkat(walk->at, name, text, sizeof text);
     if (length < 0)
-        return errno == EINVAL && error == -ENOTDIR ? error
-               : errno == EINVAL                    ? -EAGAIN
-                                                    : (int)io_error();
+        return errno == EINVAL ? path_walk_explain(walk, name, error) : (int)io_error();
     io_written(text, (size_t)length);
     if (walk->links++ >= PATH_WALK_LINKS || (walk->resolve & BIDE_PATH_NO_SYMLINKS) != 0)
         return -ELOOP;
@@ -222,6 +247,8 @@ static int path_walk_step(path_walk *walk)
     int error = 0;
     if (size > NAME_MAX)
         return -ENAMETOOLONG;
+    if (walk->opens++ >= PATH_WALK_OPENS)
+        return -ELOOP;
     memcpy(name, from, size);
     name[size] = '\0';
     bool is_up = strcmp(name, "..") == 0;
@@ -255,6 +282,9 @@ int bide_path_walk_(int root, const char *path, int flags, unsigned mode, unsign
         return -ENOSYS;
     if (length == 0 || length == PATH_MAX)
         return length == 0 ? -ENOENT : -ENAMETOOLONG;
+    bool is_from_root = path[0] != '/' || (resolve & BIDE_PATH_IN_ROOT) != 0;
+    if (is_from_root && root != AT_FDCWD && fcntl(root, F_GETFD) < 0)
+        return -EBADF;
     memcpy(walk.rest, path, length + 1);
     int result = path[0] == '/' ? path_walk_to_top(&walk) : 0;
     if (result == 0)

@@ -6,8 +6,10 @@
  *     restricted, a name:     openat2 of all but the last name, as O_PATH --> the call on it and that name
  *
  * 1. Under a restricted root no path is passed to a call but openat2, apart from a last name. A call
- *    that makes, removes or renames a name does not follow it, even if it is a symbolic link or ends
- *    with a slash. "." and ".." are refused by these calls.
+ *    that makes, removes or renames a name does not follow it, even if it is a symbolic link or, on
+ *    Linux, ends with a slash. Other systems follow a link that ends with a slash. There the name is
+ *    passed without its slashes, and what they demand is checked here. "." and ".." are refused by
+ *    these calls.
  * 2. The number from openat2 refers to the same object, whatever is renamed meanwhile. So between it
  *    and the call nothing can lead out of the root. A call on an object is made by the number, or
  *    through /proc/self/fd, whose links lead to the open object, and are not followed further.
@@ -209,11 +211,22 @@ typedef struct path_place {
     int directory;
     int opened; /* to be closed; -1: nothing */
     const char *name;
+    const char *whole;       /* with the slashes behind it */
+    bool had_slash;          /* `name` is without the slashes that were behind it */
+    char bare[NAME_MAX + 1]; /* that name */
 } path_place;
+
+static void path_set(path_place *place, int directory, int opened, const char *name)
+{
+    place->directory = directory;
+    place->opened = opened;
+    place->name = place->whole = name;
+    place->had_slash = false;
+}
 
 static int path_find(path_place *place, const bide_path_root *root, const char *path, int flags)
 {
-    *place = (path_place){bide_path_fd_(root), -1, path};
+    path_set(place, bide_path_fd_(root), -1, path);
 #ifndef __linux__
     if (path[0] == '\0' && place->directory != AT_FDCWD)
         return -ENOSYS;
@@ -226,7 +239,7 @@ static int path_find(path_place *place, const bide_path_root *root, const char *
     int fd = path_open_restricted(root, path, O_PATH | no_follow, 0);
     if (fd < 0)
         return fd;
-    *place = (path_place){fd, fd, ""};
+    path_set(place, fd, fd, "");
     return 0;
 }
 
@@ -237,6 +250,15 @@ static ptrdiff_t path_leave(path_place *place, ptrdiff_t result)
         close(place->opened);
     place->opened = -1;
     return result;
+}
+
+/* A name that had a slash must be a directory. 0, -ENOTDIR, or an error of the look-up. */
+static int path_check_directory(const path_place *place)
+{
+    struct stat about;
+    if (fstatat(place->directory, place->name, &about, AT_SYMLINK_NOFOLLOW) != 0)
+        return (int)io_error();
+    return S_ISDIR(about.st_mode) ? 0 : -ENOTDIR;
 }
 
 /* Another name of what is open. */
@@ -364,8 +386,10 @@ ptrdiff_t bide_call_readlink_(bide_io_operation *operation)
     int error = path_find_name(&place, operation->arguments.path.root,
                                operation->arguments.path.path, parent);
 #endif
+    if (error == 0 && place.had_slash)
+        error = path_check_directory(&place);
     if (error != 0)
-        return error;
+        return path_leave(&place, error);
     ptrdiff_t length =
         path_end_text(buffer, size, readlinkat(place.directory, place.name, buffer, size));
     if (length == -ENOENT && place.opened >= 0)
@@ -423,14 +447,37 @@ ptrdiff_t bide_call_realpath_(bide_io_operation *operation)
 
 /* ---- Names ---- */
 
-/*
- * The directory of a name that is to be made, removed or changed: 1. `parent` has room for a path.
- * The last name keeps the slashes behind it.
- */
+/* Takes the slashes from behind the last name, if the calls might follow a link because of them: 1. */
+static int path_strip_slashes(path_place *place)
+{
+#if !BIDE_HAS_OPENAT2
+    size_t size = strcspn(place->name, "/");
+    if (place->name[size] == '\0')
+        return 0;
+    if (size >= sizeof place->bare)
+        return -ENAMETOOLONG;
+    memcpy(place->bare, place->name, size);
+    place->bare[size] = '\0';
+    place->name = place->bare;
+    place->had_slash = true;
+#else
+    (void)place;
+#endif
+    return 0;
+}
+
+/* A new name that is no directory's must have no slash. 0, or -EEXIST, or an error of the look-up. */
+static int path_check_new(const path_place *place)
+{
+    int error = place->had_slash ? path_check_directory(place) : 0;
+    return place->had_slash && (error == 0 || error == -ENOTDIR) ? -EEXIST : error;
+}
+
+/* The directory of a name that is to be made, removed or changed: 1. `parent` has room for a path. */
 static int path_find_name(path_place *place, const bide_path_root *root, const char *path,
                           char *parent)
 {
-    *place = (path_place){bide_path_fd_(root), -1, path};
+    path_set(place, bide_path_fd_(root), -1, path);
     if (!bide_path_is_restricted_(root))
         return 0;
     size_t length = strnlen(path, PATH_MAX);
@@ -447,8 +494,9 @@ static int path_find_name(path_place *place, const bide_path_root *root, const c
     if (fd < 0)
         return fd;
     bool has_name = path[last] != '\0' && path[last] != '/';
-    *place = (path_place){fd, fd, has_name || length == 0 ? path + last : "."};
-    return 0;
+    path_set(place, fd, fd, has_name || length == 0 ? path + last : ".");
+    int error = path_strip_slashes(place);
+    return error == 0 ? 0 : (int)path_leave(place, error);
 }
 
 ptrdiff_t bide_call_unlink_(bide_io_operation *operation)
@@ -459,6 +507,10 @@ ptrdiff_t bide_call_unlink_(bide_io_operation *operation)
                                operation->arguments.path.path, parent);
     if (error != 0)
         return error;
+    if (place.had_slash && (operation->flags & AT_REMOVEDIR) == 0)
+        error = path_check_directory(&place);
+    if (error != 0)
+        return path_leave(&place, error);
     return path_leave(&place, path_result(unlinkat(place.directory, place.name, operation->flags)));
 }
 
@@ -480,16 +532,20 @@ ptrdiff_t bide_call_symlink_(bide_io_operation *operation)
     path_place place;
     int error = path_find_name(&place, operation->arguments.path.root,
                                operation->arguments.path.path, parent);
+    if (error == 0)
+        error = path_check_new(&place);
     if (error != 0)
-        return error;
+        return path_leave(&place, error);
     return path_leave(&place, path_result(symlinkat(operation->arguments.path.about,
                                                     place.directory, place.name)));
 }
 
+/* With flags, which Linux alone has: it follows no link because of a slash. */
 static int path_rename_with(const path_place *from, const path_place *to, unsigned flags)
 {
 #ifdef __linux__
-    return (int)syscall(SYS_renameat2, from->directory, from->name, to->directory, to->name, flags);
+    return (int)syscall(SYS_renameat2, from->directory, from->whole, to->directory, to->whole,
+                        flags);
 #else
     (void)from, (void)to, (void)flags;
     errno = ENOSYS;
@@ -510,9 +566,14 @@ ptrdiff_t bide_call_rename_(bide_io_operation *operation)
     if (error != 0)
         return path_leave(&from, error);
     unsigned flags = (unsigned)operation->flags;
+    if (flags == 0 &&
+        (from.had_slash || to.had_slash)) /* (a directory replaces nothing but a directory) */
+        error = path_check_directory(&from);
     ptrdiff_t result =
-        path_result(flags == 0 ? renameat(from.directory, from.name, to.directory, to.name)
-                               : path_rename_with(&from, &to, flags));
+        error != 0
+            ? error
+            : path_result(flags == 0 ? renameat(from.directory, from.name, to.directory, to.name)
+                                     : path_rename_with(&from, &to, flags));
     path_leave(&from, 0);
     return path_leave(&to, result);
 }
@@ -537,10 +598,14 @@ ptrdiff_t bide_call_link_(bide_io_operation *operation)
                            operation->arguments.names.other, parent);
     if (error != 0)
         return path_leave(&from, error);
-    ptrdiff_t result = path_result(
-        from.name[0] != '\0' ? linkat(from.directory, from.name, to.directory, to.name, flags)
-                             : linkat(AT_FDCWD, path_in_proc(proc, from.directory), to.directory,
-                                      to.name, AT_SYMLINK_FOLLOW));
+    error = path_check_new(&to);
+    ptrdiff_t result =
+        error != 0
+            ? error
+            : path_result(from.name[0] != '\0'
+                              ? linkat(from.directory, from.name, to.directory, to.name, flags)
+                              : linkat(AT_FDCWD, path_in_proc(proc, from.directory), to.directory,
+                                       to.name, AT_SYMLINK_FOLLOW));
     path_leave(&from, 0);
     return path_leave(&to, result);
 }

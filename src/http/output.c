@@ -528,6 +528,8 @@ bide_awaiter *bide_http_output_send_(bide_http_output *output, const void *data,
     output->data = data;
     output->size = size;
     output->status = output->error != 0 ? output->error : -EAGAIN;
+    if (output->error == 0)
+        bide_http_output_promise_(output);
     return awaiter;
 }
 

@@ -293,9 +293,21 @@ static bool decide_event(graph *g, reference self, unsigned first)
     return false;
 }
 
+/* Positions and locations have 16 bits. The location UINT16_MAX is none. */
+static void refuse_more(const operation *op, const char *what)
+{
+    char where[256];
+    const char *object = op->site->object[0] == '&' ? op->site->object + 1 : op->site->object;
+    source_location_describe(op->site, where, sizeof where);
+    execution_found(BIDE_CHECK_BAD_SCENARIO, "%s%smore than %u %s, at %s", object,
+                    object[0] != '\0' ? ": " : "", UINT16_MAX, what, where);
+}
+
 static reference add_event(graph *g, unsigned thread, event_kind kind, const operation *op,
                            unsigned location)
 {
+    if (kind <= EVENT_STORE && location >= UINT16_MAX)
+        refuse_more(op, "atomic objects");
     event *e = graph_add(g, thread);
     e->op = *op;
     e->kind = (uint8_t)kind;
@@ -404,16 +416,6 @@ static void add_places(graph *g, reference store, option_kind kind, reference re
         if (may_fail)
             add_option(kind, reader, position, true);
     }
-}
-
-/* Positions and locations have 16 bits. */
-static void refuse_more(const operation *op, const char *what)
-{
-    char where[256];
-    const char *object = op->site->object[0] == '&' ? op->site->object + 1 : op->site->object;
-    source_location_describe(op->site, where, sizeof where);
-    execution_found(BIDE_CHECK_BAD_SCENARIO, "%s%smore than %u %s, at %s", object,
-                    object[0] != '\0' ? ": " : "", UINT16_MAX, what, where);
 }
 
 bool decide_store(graph *g, unsigned thread, const operation *op, unsigned location, uint64_t value,

@@ -6,7 +6,10 @@
 #include "execution.h"
 #include "memory.h"
 
-enum { MAP_SIZE = 4096, NOWHERE = UINT16_MAX };
+#include <limits.h>
+
+enum { MAP_SIZE = 4096 };
+#define NOWHERE UINT_MAX
 
 static struct mapped_location {
     uintptr_t key;

@@ -437,6 +437,23 @@ static void store_very_often(void *p)
         atomic_store_explicit(&((state *)p)->x, 1, memory_order_release);
 }
 
+/* Initialising an object begins a new one. */
+static void init_very_often(void *p)
+{
+    for (unsigned i = 0; i < 40000; i++)
+        bide_atomic_init((bide_atomic(uint32_t) *)(uintptr_t) & ((state *)p)->x, i);
+}
+
+/* So does writing it plainly. */
+static void write_very_often(void *p)
+{
+    state *s = p;
+    for (unsigned i = 0; i < 40000; i++) {
+        *(volatile uint32_t *)&s->plain_x = bide_check_thread() * 40000 + i + 1;
+        (void)__atomic_load_n(&s->plain_x, __ATOMIC_RELAXED);
+    }
+}
+
 static void choose_of_many(void *p)
 {
     ((state *)p)->read[0] = bide_check_choose(UINT16_MAX + 1);
@@ -451,6 +468,12 @@ static void what_the_checker_cannot_count_is_rejected(void **unused)
     if (__asan_init == NULL) { /* (it takes minutes there) */
         assert_int_equal(explore(many, &r), BIDE_CHECK_BAD_SCENARIO);
         assert_non_null(strstr(r.message, "more than 65535 stores to one object, at "));
+        assert_non_null(strstr(r.message, "c11_test.c:"));
+        bide_check_result_free(&r);
+        bide_check_scenario objects = {
+            .setup = init_very_often, .threads = {write_very_often}, .max_steps = 65000};
+        assert_int_equal(explore(objects, &r), BIDE_CHECK_BAD_SCENARIO);
+        assert_non_null(strstr(r.message, "more than 65535 atomic objects, at "));
         assert_non_null(strstr(r.message, "c11_test.c:"));
         bide_check_result_free(&r);
     }

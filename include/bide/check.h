@@ -106,6 +106,12 @@ typedef struct bide_check_scenario {
     unsigned max_spurious;
     bool never_spurious;
 
+    /* How many allocations may fail in each thread of an execution, in `setup`, and in `finish`. Each
+     * is explored as one that succeeds and as one that fails, until so many have failed before it.
+     * malloc and its kin (where they are the checker's) and bide_check_alloc then return NULL, and
+     * errno is ENOMEM. 0: none fails. */
+    unsigned failing_allocations;
+
     /* Reads of allocated memory to which nothing was written are no finding. */
     bool may_read_uninitialised;
 
@@ -287,7 +293,8 @@ int bide_check_main(int argc, char **argv, const bide_check_suite *suite);
 /*
  * Memory that is watched: a use after free, a second free and a leak are found. It is not used
  * again within an execution, so that the old and the new block are never confused. It is not
- * initialised, and a read of a number or pointer to which nothing was written is found.
+ * initialised, and a read of a number or pointer to which nothing was written is found. NULL if the
+ * scenario has `failing_allocations`, and this is one.
  * Threads: the scenario's.
  */
 void *bide_check_alloc(size_t size);

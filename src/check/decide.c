@@ -326,6 +326,16 @@ bool decide_spurious_left(const graph *g, reference next)
     return count < the_checker.max_spurious;
 }
 
+bool decide_failures_left(const graph *g, reference next)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < next.index; i++) {
+        const event *e = &g->threads[next.thread].events[i];
+        count += e->op.step == STEP_ALLOCATE && e->value != 0;
+    }
+    return count < the_checker.scenario->failing_allocations;
+}
+
 static bool may_fail_spuriously(const graph *g, reference self)
 {
     return event_at(g, self)->op.may_fail && decide_spurious_left(g, self);

@@ -26,6 +26,9 @@ void decide_init(graph *g, unsigned thread, const operation *op, unsigned locati
 /* True if another step of the thread of `next`, its next event, may fail spuriously. */
 bool decide_spurious_left(const graph *g, reference next);
 
+/* True if another allocation of the thread of `next`, its next event, may fail. */
+bool decide_failures_left(const graph *g, reference next);
+
 /* ---- Options that have not been tried ---- */
 
 typedef enum option_kind {

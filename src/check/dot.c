@@ -33,7 +33,7 @@ static void print_label(FILE *out, const event *e)
     if (e->kind == EVENT_FENCE) {
         fputs("fence", out);
     } else if (e->kind == EVENT_CHOICE) {
-        fprintf(out, "choose %" PRIu64, e->value);
+        trace_choice(out, e);
     } else {
         fprintf(out, "%s%s ", step_name(e->op.step),
                 e->op.step == STEP_COMPARE_EXCHANGE && !e->is_rmw ? ", failed," : "");

@@ -10,6 +10,7 @@
 
 #include "bide/platform.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,8 +74,10 @@ bool execution_turn_was_idle(void)
 void execution_leave(void)
 {
     unsigned self = the_execution.running;
+    int error = errno; /* each thread has its own */
     fiber_leave();
     the_execution.running = self;
+    errno = error;
 }
 
 void execution_give_up(void)

@@ -80,8 +80,9 @@ typedef enum step_kind {
     STEP_FETCH_NAND,
     STEP_FENCE,
     STEP_CHOICE,
-    STEP_PARK,   /* enlists for the wakes of an address */
-    STEP_PARKED, /* sleeps until a wake */
+    STEP_ALLOCATE, /* chooses whether an allocation fails */
+    STEP_PARK,     /* enlists for the wakes of an address */
+    STEP_PARKED,   /* sleeps until a wake */
     STEP_WAKE,
     STEP_LOCK,
     STEP_UNLOCK,

@@ -13,6 +13,7 @@
 #include "memory.h"
 #include "machine.h"
 #include "rounds.h"
+#include "source_location.h"
 
 #include "bide/check.h"
 
@@ -22,10 +23,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-void *heap_allocate(size_t alignment, size_t size)
+/* Chooses whether an allocation fails, if it may. */
+static bool heap_fails(size_t size, const void *code)
+{
+    if (!machine_may_fail_to_allocate())
+        return false;
+    operation op = {.site = source_location_of_code(code), .step = STEP_ALLOCATE, .operand = size};
+    return machine_choose(&op, 2) == 1;
+}
+
+void *heap_allocate(size_t alignment, size_t size, const void *code)
 {
     rounds_act(ACT_OTHER, NULL, 0, 0);
     machine_settle();
+    if (heap_fails(size, code)) {
+        errno = ENOMEM;
+        return NULL;
+    }
     void *memory = memory_allocate(alignment, size);
     if (memory == NULL)
         execution_found(BIDE_CHECK_BAD_SCENARIO, "the scenario allocates too much");
@@ -52,7 +66,8 @@ void *heap_own_resized(void *memory, size_t size)
 
 #ifdef CHECKER_HAS_HEAP
 
-#define WEAK __attribute__((weak))
+#define WEAK   __attribute__((weak))
+#define CALLER __builtin_return_address(0)
 
 extern void *__libc_malloc(size_t size);
 extern void *__libc_calloc(size_t count, size_t size);
@@ -62,7 +77,7 @@ extern void __libc_free(void *memory);
 
 WEAK void *malloc(size_t size)
 {
-    return execution_is_in_scenario() ? heap_allocate(0, size) : __libc_malloc(size);
+    return execution_is_in_scenario() ? heap_allocate(0, size, CALLER) : __libc_malloc(size);
 }
 
 WEAK void free(void *memory)
@@ -70,7 +85,7 @@ WEAK void free(void *memory)
     if (!memory_is_in_heap(memory))
         __libc_free(memory);
     else if (execution_is_in_scenario())
-        heap_free(memory, __builtin_return_address(0));
+        heap_free(memory, CALLER);
 }
 
 WEAK void *calloc(size_t count, size_t size)
@@ -82,14 +97,17 @@ WEAK void *calloc(size_t count, size_t size)
         errno = ENOMEM;
         return NULL;
     }
-    return memset(heap_allocate(0, all), 0, all);
+    void *memory = heap_allocate(0, all, CALLER);
+    return memory != NULL ? memset(memory, 0, all) : NULL;
 }
 
 /* A block always moves, so what points to the old one is found. */
 static void *resized(void *memory, size_t size, const void *code)
 {
     size_t before = memory_block_size(memory);
-    void *larger = heap_allocate(0, size);
+    void *larger = heap_allocate(0, size, code);
+    if (larger == NULL)
+        return NULL;
     size_t kept = before < size ? before : size;
     if (kept != 0)
         accesses_add((uintptr_t)memory, kept, ACCESS_READ, NULL, code);
@@ -102,8 +120,7 @@ WEAK void *realloc(void *memory, size_t size)
 {
     if (!execution_is_in_scenario() || (memory != NULL && !memory_is_in_heap(memory)))
         return __libc_realloc(memory, size);
-    return memory == NULL ? heap_allocate(0, size)
-                          : resized(memory, size, __builtin_return_address(0));
+    return memory == NULL ? heap_allocate(0, size, CALLER) : resized(memory, size, CALLER);
 }
 
 /* No more than was asked for: an access to the rest is beside the block. */
@@ -118,13 +135,13 @@ WEAK size_t malloc_usable_size(void *memory)
 
 WEAK void *memalign(size_t alignment, size_t size)
 {
-    return execution_is_in_scenario() ? heap_allocate(alignment, size)
+    return execution_is_in_scenario() ? heap_allocate(alignment, size, CALLER)
                                       : __libc_memalign(alignment, size);
 }
 
 WEAK void *aligned_alloc(size_t alignment, size_t size)
 {
-    return execution_is_in_scenario() ? heap_allocate(alignment, size)
+    return execution_is_in_scenario() ? heap_allocate(alignment, size, CALLER)
                                       : __libc_memalign(alignment, size);
 }
 
@@ -132,9 +149,14 @@ WEAK int posix_memalign(void **memory, size_t alignment, size_t size)
 {
     if (alignment % sizeof(void *) != 0 || (alignment & (alignment - 1)) != 0 || alignment == 0)
         return EINVAL;
-    *memory = execution_is_in_scenario() ? heap_allocate(alignment, size)
-                                         : __libc_memalign(alignment, size);
-    return *memory != NULL ? 0 : ENOMEM;
+    int error = errno; /* is left as it was */
+    void *block = execution_is_in_scenario() ? heap_allocate(alignment, size, CALLER)
+                                             : __libc_memalign(alignment, size);
+    errno = error;
+    if (block == NULL)
+        return ENOMEM;
+    *memory = block;
+    return 0;
 }
 
 #endif

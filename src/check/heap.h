@@ -10,8 +10,11 @@
 #define CHECKER_HAS_HEAP 1 /* malloc() is the checker's in a scenario */
 #endif
 
-/* Memory that is watched. `alignment`: a power of two, or 0. Ends the execution if there is none. */
-void *heap_allocate(size_t alignment, size_t size);
+/*
+ * Memory that is watched. `alignment`: a power of two, or 0. `code` has called the allocation. NULL,
+ * with errno ENOMEM: the scenario has this allocation fail. Ends the execution if there is no memory.
+ */
+void *heap_allocate(size_t alignment, size_t size, const void *code);
 void heap_free(void *memory, const void *code);
 
 /* The checker's own memory, also while a scenario runs. */

@@ -41,6 +41,8 @@
 
 #include "bide/platform.h"
 
+#include <errno.h>
+
 static unsigned events_left; /* the number of the graph's events that have not been run again */
 static bool fibers_made;
 static void *scenario_state;
@@ -302,6 +304,12 @@ bool machine_may_be_spurious(void)
     return decide_spurious_left(G, next);
 }
 
+bool machine_may_fail_to_allocate(void)
+{
+    reference next = {(uint16_t)the_execution.running, (uint16_t)execution_running()->position};
+    return decide_failures_left(G, next);
+}
+
 /* ---- Threads ---- */
 
 /* The end of the running thread. */
@@ -329,6 +337,7 @@ static void thread_main(void *argument)
 {
     thread_record *t = argument;
     void *result = NULL;
+    errno = 0;
     if (t->spawned != NULL) {
         static bide_check_site_ begin = {"", "", "", 0, 0};
         operation op = {.site = &begin,

@@ -29,6 +29,9 @@ const event *machine_last_use(uintptr_t address, hidden which);
 /* True if the next step of the running thread may fail spuriously. */
 bool machine_may_be_spurious(void);
 
+/* True if an allocation that is the next step of the running thread may fail. */
+bool machine_may_fail_to_allocate(void);
+
 /* Starts a thread beside those of the scenario; returns its number, or 0 if there are too many. */
 unsigned machine_spawn(void *(*function)(void *), void *argument, bide_check_site_ *site);
 void machine_join(unsigned thread, bide_check_site_ *site, void **result);

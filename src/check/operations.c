@@ -240,7 +240,7 @@ void *bide_check_alloc(size_t size)
 {
     if (!execution_is_running())
         return malloc(size);
-    return heap_allocate(0, size);
+    return heap_allocate(0, size, __builtin_return_address(0));
 }
 
 void bide_check_free(void *memory)

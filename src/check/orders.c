@@ -153,6 +153,7 @@ const char *step_name(step_kind step)
         [STEP_FETCH_NAND] = "fetch_nand",
         [STEP_FENCE] = "fence",
         [STEP_CHOICE] = "choose",
+        [STEP_ALLOCATE] = "allocate",
         [STEP_PARK] = "enlist to sleep on",
         [STEP_PARKED] = "sleep on",
         [STEP_WAKE] = "wake those on",

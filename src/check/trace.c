@@ -87,11 +87,20 @@ const char *trace_object(const event *e)
     return where;
 }
 
+void trace_choice(FILE *out, const event *e)
+{
+    if (e->op.step == STEP_ALLOCATE)
+        fprintf(out, "allocate %" PRIu64 " bytes: it %s", e->op.operand,
+                e->value != 0 ? "fails" : "succeeds");
+    else
+        fprintf(out, "choose %" PRIu64, e->value);
+}
+
 static void print_step(FILE *out, const event *e, const unsigned run[THREADS])
 {
     const char *object = trace_object(e);
     if (e->kind == EVENT_CHOICE) {
-        fprintf(out, "choose %" PRIu64, e->value);
+        trace_choice(out, e);
     } else if (e->kind == EVENT_FENCE) {
         fprintf(out, "fence (%s)", order_name(e->order));
     } else if (e->kind == EVENT_LOAD) {

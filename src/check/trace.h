@@ -7,6 +7,7 @@
 #include "graph.h"
 
 #include <stdbool.h>
+#include <stdio.h>
 
 /*
  * Adds the steps of the running execution, its replay and its graph to the result. Steps that are
@@ -22,6 +23,9 @@ unsigned trace_number(reference r);
 
 /* The name in the source of the object of an event, or else its place in memory; valid until the next call. */
 const char *trace_object(const event *e);
+
+/* Writes a choice in words. */
+void trace_choice(FILE *out, const event *e);
 
 /* No thread can continue; `thread` is one that waits. */
 void trace_blocked(unsigned thread, bool spins);

@@ -16,9 +16,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define READY_TIMEOUT UINT64_C(60000000000) /* nanoseconds */
+#define ACCEPT_PAUSE UINT64_C(1000000000) /* nanoseconds */
 
-enum { HANDOVER_BACKLOG = 8, HANDOVER_NAME = 127, RECEIVE_TIMEOUT = 10 };
+enum { HANDOVER_BACKLOG = 8, HANDOVER_NAME = 127, PREDECESSOR_TIMEOUT = 10 /* seconds */ };
 
 /* A message. Its descriptor goes with it. */
 struct message {
@@ -35,29 +35,51 @@ void handover_init(struct handover *handover, const char *path)
     bide_descriptor_init(&handover->successor, -1);
 }
 
+/* For the side that connects: the credentials are those of the process that began to listen. */
+static bool is_own_process(int fd)
+{
+    struct ucred peer;
+    socklen_t size = sizeof peer;
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
+           (peer.uid == 0 || peer.uid == geteuid());
+}
+
 /* ---- The successor ---- */
 
-/* Returns 0 with predecessor -1 if nobody listens at the path. */
+/*
+ * Returns 0 with predecessor -1 if nobody listens at the path. Errors: -ETIMEDOUT (the queue is full), -EPERM (another
+ * user's process listens there), and others.
+ */
 static int connect_to_predecessor(struct handover *handover)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    struct timeval timeout = {.tv_sec = RECEIVE_TIMEOUT};
+    struct timeval timeout = {.tv_sec = PREDECESSOR_TIMEOUT};
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return -errno;
+    (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
+    (void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout);
     strcpy(address.sun_path, handover->path); /* (bide_listen_path_init has checked its length) */
     if (connect(fd, (struct sockaddr *)&address, sizeof address) != 0) {
-        int status = errno == ECONNREFUSED || errno == ENOENT ? 0 : -errno;
+        int status = errno == ECONNREFUSED || errno == ENOENT ? 0
+                     : errno == EAGAIN                        ? -ETIMEDOUT
+                                                              : -errno;
         close(fd);
         return status;
     }
-    (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
+    if (!is_own_process(fd)) {
+        close(fd);
+        return -EPERM;
+    }
     handover->predecessor = fd;
     return 0;
 }
 
-/* Receives a message. *fd is -1 if it has no descriptor. Returns false after an error. */
-static bool receive_message(int from, struct message *message, int *fd)
+/*
+ * Receives a message. *fd is -1 if it has no descriptor, also after an error. Errors: -ECONNRESET (the connection has ended),
+ * -ETIMEDOUT, -EPROTO.
+ */
+static int receive_message(int from, struct message *message, int *fd)
 {
     union {
         struct cmsghdr head;
@@ -77,8 +99,15 @@ static bool receive_message(int from, struct message *message, int *fd)
     if (count > 0 && first != NULL && first->cmsg_type == SCM_RIGHTS &&
         first->cmsg_len == CMSG_LEN(sizeof(int)))
         memcpy(fd, CMSG_DATA(first), sizeof *fd);
-    return count == (ssize_t)sizeof *message &&
-           memchr(message->name, '\0', sizeof message->name) != NULL;
+    if (count == (ssize_t)sizeof *message &&
+        memchr(message->name, '\0', sizeof message->name) != NULL)
+        return 0;
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+    if (count < 0 && errno == EAGAIN)
+        return -ETIMEDOUT;
+    return count == 0 || (count < 0 && errno == ECONNRESET) ? -ECONNRESET : -EPROTO;
 }
 
 static bool keep_passed(struct handover *handover, const char *name, int fd)
@@ -106,23 +135,23 @@ static void close_passed(struct handover *handover)
     handover->predecessor = -1;
 }
 
-/* Errors: -ECONNRESET (nothing has come), -EPROTO. */
+/* Errors: -ECONNRESET (the connection has ended before anything came), -ETIMEDOUT, -EPROTO. */
 static int receive_sockets(struct handover *handover)
 {
     struct message message;
     for (bool is_first = true;; is_first = false) {
         int fd;
-        bool is_whole = receive_message(handover->predecessor, &message, &fd);
-        if (is_whole && message.kind == 'e' && fd < 0)
+        int status = receive_message(handover->predecessor, &message, &fd);
+        if (status < 0)
+            return status == -ECONNRESET && !is_first ? -EPROTO : status;
+        if (message.kind == 'e' && fd < 0)
             return bide_descriptor_is_open(&handover->listener) ? 0 : -EPROTO;
-        if (is_whole && message.kind == 'p' && fd >= 0 &&
-            !bide_descriptor_is_open(&handover->listener)) {
+        if (message.kind == 'p' && fd >= 0 && !bide_descriptor_is_open(&handover->listener)) {
             bide_descriptor_init(&handover->listener, fd);
-        } else if (!is_whole || message.kind != 'l' || fd < 0 ||
-                   !keep_passed(handover, message.name, fd)) {
+        } else if (message.kind != 'l' || fd < 0 || !keep_passed(handover, message.name, fd)) {
             if (fd >= 0)
                 close(fd);
-            return is_first ? -ECONNRESET : -EPROTO;
+            return -EPROTO;
         }
     }
 }
@@ -144,6 +173,17 @@ static int take_over_or_listen(struct handover *handover)
     return status < 0 ? status : 0;
 }
 
+static const char *handover_error(int status)
+{
+    if (status == -ECONNRESET || status == -EPROTO)
+        return "the process that listens there passes no sockets on";
+    if (status == -ETIMEDOUT)
+        return "the process that listens there does not answer, or serves another successor";
+    if (status == -EPERM)
+        return "the process that listens there is another user's";
+    return strerror(-status);
+}
+
 int handover_begin(struct handover *handover)
 {
     const struct timespec pause = {.tv_nsec = LISTEN_PAUSE};
@@ -158,10 +198,7 @@ int handover_begin(struct handover *handover)
         status = take_over_or_listen(handover);
     }
     if (status < 0)
-        fprintf(stderr, "proxy: %s: %s\n", handover->path,
-                status == -ECONNRESET || status == -EPROTO
-                    ? "the process that listens there passes no sockets on"
-                    : strerror(-status));
+        fprintf(stderr, "proxy: %s: %s\n", handover->path, handover_error(status));
     return status;
 }
 
@@ -179,6 +216,7 @@ int handover_use(struct handover *handover, const char *name)
     return -1;
 }
 
+/* (an error means that the predecessor has ended: it closes the connection at no other time) */
 void handover_ready(struct handover *handover)
 {
     if (handover->predecessor >= 0)
@@ -188,14 +226,6 @@ void handover_ready(struct handover *handover)
 }
 
 /* ---- The predecessor ---- */
-
-static bool is_own_process(int fd)
-{
-    struct ucred peer;
-    socklen_t size = sizeof peer;
-    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
-           (peer.uid == 0 || peer.uid == geteuid());
-}
 
 /* (the buffer of a new connection has room for those of 100 listeners and more) */
 static bool pass_message(int to, char kind, const char *name, int fd)
@@ -235,11 +265,11 @@ static bool pass_sockets(struct handover *handover)
     return pass_message(to, 'e', "", -1);
 }
 
+/* Without a limit of time: a successor that was given up could become ready after that, and both would stay. */
 static bide_awaiter *await_ready(struct handover *handover)
 {
     handover->answer = '\0';
-    return bide_with_timeout(&handover->limited, READY_TIMEOUT,
-                             bide_recv(&handover->io, &handover->successor, &handover->answer, 1));
+    return bide_recv(&handover->io, &handover->successor, &handover->answer, 1);
 }
 
 bide_coroutine(handover_body)
@@ -251,7 +281,7 @@ bide_coroutine(handover_body)
         if (bide_stop_requested(bide_this_context()->stop) || self->status == -EPIPE)
             break;
         if (self->status < 0) { /* (no descriptor) */
-            bide_await(bide_sleep_for(&self->pause, READY_TIMEOUT / 60));
+            bide_await(bide_sleep_for(&self->pause, ACCEPT_PAUSE));
             continue;
         }
         if (pass_sockets(self)) {
@@ -260,8 +290,10 @@ bide_coroutine(handover_body)
         }
         bide_close(&self->successor);
     }
-    if (self->is_passed)
+    if (self->is_passed) {
+        bide_close(&self->listener); /* 4 */
         bide_auto_event_set(&self->program->signals.wakeup);
+    }
     bide_return(0);
     bide_finally();
     bide_close(&self->successor);

@@ -10,14 +10,17 @@
  *     has, and no connection is lost.
  *  2. If the successor ends before it is ready, its connection does, and nothing has changed.
  *  3. The path's own socket is passed on, too. So no third process can come between.
+ *  4. A predecessor closes it as soon as the successor is ready. If that is killed, nobody listens at the path, and
+ *     the next process takes its place.
+ *  5. A process serves successors once it is ready, one at a time, and waits for each until that is ready or ends.
+ *     So one of two is always the last. Another successor fails after 10 seconds.
  *
- * Processes of the same user, and of root, are passed sockets. All of it belongs to the program's loop, but for handover_begin,
+ * Both processes have the same user, or the other one is root's. All of it belongs to the program's loop, but for handover_begin,
  * which runs before it.
  */
 #ifndef PROXY_HANDOVER_H
 #define PROXY_HANDOVER_H
 
-#include <bide/deadline.h>
 #include <bide/scope.h>
 #include <bide/sleep.h>
 #include <bide/socket.h>
@@ -44,10 +47,9 @@ struct handover {
 
     /* of the coroutine */
     bide_branch branch;
-    struct program *program;
+    struct program *program; /* NULL: it has not begun */
     bide_descriptor successor;
     bide_io_operation io;
-    bide_with_deadline_operation limited;
     bide_sleep pause;
     char answer;
     int status;

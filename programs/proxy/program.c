@@ -327,8 +327,6 @@ static void stop_listeners(struct program *program, uint64_t now)
 static void leave_to_successor(struct program *program, uint64_t now)
 {
     uint64_t deadline = now + program->configuration->shutdown_timeout;
-    puts("handed over");
-    fflush(stdout);
     program->is_stopping = true;
     for (struct listener *listener = program->listeners; listener != NULL;
          listener = listener->next) {
@@ -337,6 +335,17 @@ static void leave_to_successor(struct program *program, uint64_t now)
             bide_listen_path_destroy(listener->path);
         bide_server_shut_down(&listener->server, deadline);
     }
+    puts("handed over");
+    fflush(stdout);
+}
+
+/* The first time, also begins to serve successors: none may take over from a process that is not ready. */
+static void become_ready(struct program *program)
+{
+    handover_ready(&program->handover);
+    if (program->handover.path != NULL && program->handover.program == NULL)
+        bide_scope_spawn(&program->watching, &program->handover.branch,
+                         handover_run(&program->handover, program));
 }
 
 static void stop_background(struct program *program)
@@ -366,9 +375,6 @@ bide_coroutine(program_body)
     self->status = server_signals_listen(&self->signals);
     if (self->status == 0)
         server_signals_spawn(&self->signals, &self->watching);
-    if (self->handover.path != NULL)
-        bide_scope_spawn(&self->watching, &self->handover.branch,
-                         handover_run(&self->handover, self));
     while (self->status == 0) {
         if (self->next != NULL) {
             self->opening = NULL;
@@ -394,7 +400,7 @@ bide_coroutine(program_body)
                 if (self->configuration == NULL)
                     adopt_paths(self);
                 apply_configuration(self);
-                handover_ready(&self->handover);
+                become_ready(self);
             } else
                 abort_reload(self);
             if (self->configuration == NULL)
@@ -407,10 +413,11 @@ bide_coroutine(program_body)
         if (self->is_stopping && self->listeners == NULL)
             break;
         bide_await_status(self->status, bide_auto_event_wait(&self->wait, &self->signals.wakeup));
-        if (server_signals_consume(&self->signals, SERVER_STOP))
-            stop_listeners(self, bide_now(bide_this_context()));
+        /* (before a stop, which would remove the files that are the successor's: 4) */
         if (self->handover.is_passed && !self->is_stopping)
             leave_to_successor(self, bide_now(bide_this_context()));
+        if (server_signals_consume(&self->signals, SERVER_STOP))
+            stop_listeners(self, bide_now(bide_this_context()));
         if (server_signals_consume(&self->signals, SERVER_RELOAD) && !self->is_stopping)
             (void)reload_configuration(self);
     }

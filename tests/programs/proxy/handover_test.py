@@ -43,10 +43,11 @@ def a_successor_takes_over():
             equal(read_exactly(client, 3), b"old")
             with succeed(old, directory, text) as new:
                 equal(new.port, old.port)
-                with new.client() as other:
-                    other.sendall(b"new")
-                    equal(read_exactly(other, 3), b"new")
-                    equal(new.statistics()["connections"], "1")
+                # (an accept of the old one may be under way, which still takes a client)
+                while new.statistics()["connections"] == "0":
+                    with new.client() as other:
+                        other.sendall(b"new")
+                        equal(read_exactly(other, 3), b"new")
                 client.sendall(b"more")
                 equal(read_exactly(client, 4), b"more")
                 client.shutdown(socket.SHUT_WR)
@@ -189,6 +190,26 @@ def the_place_of_a_killed_one_is_taken():
             equal(get(client).body, b"good")
 
 
+def the_place_of_a_killed_successor_is_taken():
+    """While the old one, which has handed over, still waits for its last connection."""
+    with tempfile.TemporaryDirectory() as directory, Server(echo) as server:
+        text = tcp_configuration(server.name)
+        old = start(directory, text)
+        with old.client() as client:
+            client.sendall(b"old")
+            equal(read_exactly(client, 3), b"old")
+            killed = succeed(old, directory, text)
+            killed.process.kill()
+            killed.wait()
+            killed.__exit__(None, None, None)
+            with start(directory, text) as proxy, proxy.client() as other:
+                other.sendall(b"new")
+                equal(read_exactly(other, 3), b"new")
+            client.sendall(b"more")
+            equal(read_exactly(client, 4), b"more")
+        ends(old)
+
+
 def a_second_signal_ends_the_old_one():
     """It waits for a request as after SIGTERM; a signal then ends it at once."""
     with tempfile.TemporaryDirectory() as directory, Server() as server:
@@ -228,6 +249,34 @@ def what_listens_there_must_be_a_proxy():
         done = subprocess.run([Proxy.program, "--server", "127.0.0.1:1", "--handover", f"{directory}/file"], capture_output=True,
                               text=True, check=False, timeout=PATIENCE)
         equal((done.returncode, "File exists" in done.stderr), (1, True), done.stderr)
+
+
+def refused_because(directory, why):
+    try:
+        start(directory, tcp_configuration("127.0.0.1:1")).give_up()
+    except NotBegun as failure:
+        equal((failure.status, any(why in line for line in failure.errors)), (1, True), failure.errors)
+
+
+def one_that_does_not_answer_is_reported():
+    with tempfile.TemporaryDirectory() as directory, socket.socket(socket.AF_UNIX) as stranger:
+        stranger.bind(f"{directory}/handover")
+        stranger.listen(1)
+        refused_because(directory, "does not answer")
+
+
+def another_user_s_process_is_reported():
+    if os.geteuid() != 0:
+        return "only root can be another user"
+    with tempfile.TemporaryDirectory() as directory, socket.socket(socket.AF_UNIX) as stranger:
+        stranger.bind(f"{directory}/handover")
+        os.seteuid(65534)
+        try:
+            stranger.listen(1)
+        finally:
+            os.seteuid(0)
+        refused_because(directory, "another user's")
+    return None
 
 
 if __name__ == "__main__":

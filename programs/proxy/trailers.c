@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* A name or a value in it is longer than all trailers together may be. */
+/* The size of a name's and of a value's text. Longer ones are left out. */
 enum { MAX_TRAILER = 4096 };
 
 /* Terminates the text. Returns false if it is too long. */
@@ -18,6 +18,12 @@ static bool terminate(char text[MAX_TRAILER], bide_slice slice)
         memcpy(text, slice.data, slice.size);
     text[slice.size] = '\0';
     return true;
+}
+
+/* A trailer that does not fit is left out: the message is whole without it. */
+static int without_too_long(int status)
+{
+    return status == -EMSGSIZE ? 0 : status;
 }
 
 /* Fields that would change how the message is read, or routed, are none of trailers. */
@@ -52,9 +58,9 @@ int trailers_add_to_request(struct forward *self)
             rules_drop(self->session->listen->request_rules, fields[i].name) ||
             rules_drop(self->backend->request_rules, fields[i].name))
             continue;
-        status = terminate(name, fields[i].name) && terminate(value, fields[i].value)
-                     ? bide_http_client_add_trailer(&self->scratch->client, name, value)
-                     : -EMSGSIZE;
+        if (terminate(name, fields[i].name) && terminate(value, fields[i].value))
+            status =
+                without_too_long(bide_http_client_add_trailer(&self->scratch->client, name, value));
     }
     return status;
 }
@@ -87,9 +93,8 @@ int trailers_add_to_response(struct forward *self)
             rules_drop(self->session->listen->response_rules, fields[i].name) ||
             rules_drop(self->backend->response_rules, fields[i].name))
             continue;
-        status = terminate(name, fields[i].name) && terminate(value, fields[i].value)
-                     ? bide_http_add_trailer(&self->exchange, name, value)
-                     : -EMSGSIZE;
+        if (terminate(name, fields[i].name) && terminate(value, fields[i].value))
+            status = without_too_long(bide_http_add_trailer(&self->exchange, name, value));
     }
     return status;
 }

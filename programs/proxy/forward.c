@@ -137,7 +137,7 @@ static bide_awaiter *acquire_connection(struct forward *self)
     self->scratch->taking.connection = NULL;
     if (pool == NULL)
         return bide_stream_ended(&self->scratch->stream, -ENOMEM);
-    return bide_with_deadline(&self->scratch->limited, connect_deadline(self),
+    return bide_with_deadline(&self->limited, connect_deadline(self),
                               bide_connection_pool_acquire(&self->scratch->taking, &pool->pool));
 }
 
@@ -160,7 +160,7 @@ static bide_awaiter *forward_send_header(struct forward *self)
         proxy_header_print((unsigned char *)self->scratch->body, self->backend->send_proxy,
                            &self->session->client, &self->session->local);
     return bide_with_deadline(
-        &self->scratch->limited, connect_deadline(self),
+        &self->limited, connect_deadline(self),
         bide_send(&self->scratch->io, &self->connection->socket, self->scratch->body, size));
 }
 
@@ -170,7 +170,7 @@ static bide_awaiter *forward_start_tls(struct forward *self)
     *secure = secure_create();
     if (*secure == NULL)
         return bide_stream_ended(&self->scratch->stream, -ENOMEM);
-    return bide_with_deadline(&self->scratch->limited, connect_deadline(self),
+    return bide_with_deadline(&self->limited, connect_deadline(self),
                               secure_connect(*secure, self->backend->tls,
                                              bide_socket_stream(&self->connection->socket),
                                              upstream_tls_name(self->server)));
@@ -220,7 +220,7 @@ static bool expects_continue(const struct forward *self)
 static bide_awaiter *wait_for_continue(struct forward *self)
 {
     self->has_sent = true;
-    return bide_with_deadline(&self->scratch->limited, forward_now(self) + CONTINUE_TIMEOUT,
+    return bide_with_deadline(&self->limited, forward_now(self) + CONTINUE_TIMEOUT,
                               bide_http_client_continue(&self->scratch->client));
 }
 
@@ -241,7 +241,7 @@ static bide_awaiter *write_body(struct forward *self)
     self->has_sent = true;
     self->in += self->exchange.count;
     return bide_with_deadline(
-        &self->scratch->limited, response_deadline(self),
+        &self->limited, response_deadline(self),
         bide_http_client_write(&self->scratch->client, self->scratch->body, self->exchange.count));
 }
 
@@ -271,16 +271,18 @@ static bool client_pauses(struct forward *self)
                                self->exchange.request.major == 1);
 }
 
+/* (the first send, if the body was empty) */
 static bide_awaiter *flush_request(struct forward *self)
 {
-    return bide_with_deadline(&self->scratch->limited, response_deadline(self),
+    self->has_sent = true;
+    return bide_with_deadline(&self->limited, response_deadline(self),
                               bide_http_client_flush(&self->scratch->client));
 }
 
 static bide_awaiter *receive_head(struct forward *self)
 {
     self->has_sent = true;
-    return bide_with_deadline(&self->scratch->limited, response_deadline(self),
+    return bide_with_deadline(&self->limited, response_deadline(self),
                               bide_http_client_recv(&self->scratch->client));
 }
 
@@ -358,7 +360,7 @@ static int start_response(struct forward *self)
 static bide_awaiter *read_response(struct forward *self)
 {
     return bide_with_deadline(
-        &self->scratch->limited, response_deadline(self),
+        &self->limited, response_deadline(self),
         bide_http_client_read(&self->scratch->client, self->scratch->body, SCRATCH_BODY));
 }
 
@@ -423,15 +425,15 @@ bide_declared_coroutine(forward_body)
     }
     if (self->backend == NULL)
         bide_return(-ENOENT);
+    if (!turns_try(self)) {
+        bide_await_status(self->status, turns_wait(self));
+        turns_waited(self);
+        if (self->status < 0)
+            bide_return(self->status);
+    }
     self->scratch = scratch_acquire(self->session->program);
     if (self->scratch == NULL)
         bide_return(-ENOMEM);
-    if (!turns_try(self)) {
-        bide_await_status(self->status, turns_wait(self));
-        if (self->status < 0)
-            bide_return(self->status);
-        turns_take(self);
-    }
     for (;;) {
         if (!choose_server(self)) {
             self->status = self->last == NULL ? -EHOSTDOWN : self->status;

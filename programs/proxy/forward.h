@@ -19,7 +19,6 @@ struct scratch {
     struct scratch *next; /* in the list of free ones */
     bide_connection_acquire_operation taking;
     bide_http_client client;
-    bide_with_deadline_operation limited;
     bide_io_operation io;
     union {
         struct {
@@ -41,6 +40,7 @@ struct forward {
     struct upstream *last;  /* the last one tried; NULL: none */
     struct upstream *named; /* by a cookie of the request (sticky.h); or NULL */
     struct scratch *scratch;
+    bide_with_deadline_operation limited;
     bide_pooled_connection *connection;
     struct tried tried;
     unsigned retries;

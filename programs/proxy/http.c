@@ -86,6 +86,8 @@ bide_awaiter *http_run(struct http *http, struct session *session)
     struct web *web = session->listen->web;
     http->session = session;
     bide_mutex_init(&http->turn);
+    http->holder = NULL;
+    http->waiting = 0;
 #if PROXY_HAS_HTTP2
     if (session->secure != NULL && web->server.protocol != NULL)
         return bide_http2_serve(&http->connection, &web->http2, session->endpoint.stream,

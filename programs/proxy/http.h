@@ -19,7 +19,9 @@
 struct http {
     bide_http_connection connection;
     struct session *session;
-    bide_mutex turn;                     /* see turns.h */
+    bide_mutex turn;        /* see turns.h */
+    struct forward *holder; /* has the turn; NULL: none, or the next one has not resumed yet */
+    unsigned waiting;       /* requests that wait for the turn */
     _Alignas(max_align_t) char memory[]; /* of the library */
 };
 

@@ -4,6 +4,7 @@
 import base64
 import hashlib
 import os
+import re
 import select
 import signal
 import socket
@@ -283,6 +284,33 @@ def trailers_fit_behind_any_body():
     return None
 
 
+def trailers_that_do_not_fit_are_left_out():
+    """Of an HTTP/1.1 client and of a server: the message is whole without them."""
+    lines = b"X-Long: " + b"z" * 5000 + b"\r\nX-Short: 1\r\n"
+    seen = []
+
+    def serve(connection):
+        message = Message(connection, has_body=False)
+        body = b""
+        if message.get("Transfer-Encoding") == "chunked":
+            while not body.endswith(b"\r\n\r\n"):
+                body += connection.recv(1)
+        seen.append(body)
+        connection.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nbody\r\n0\r\n" + lines + b"\r\n")
+
+    with Server(serve) as server, Proxy(configuration(server.name, backend="keep 0")) as proxy:
+        with proxy.client() as client:
+            client.sendall(b"POST / HTTP/1.1\r\nHost: a\r\nConnection: close, TE\r\nTE: trailers\r\nTransfer-Encoding: chunked\r\n\r\n"
+                           b"3\r\nabc\r\n0\r\n" + lines + b"\r\n")
+            text = read_all(client)
+            check(text.startswith(b"HTTP/1.1 200 ") and text.endswith(b"4\r\nbody\r\n0\r\nX-Short: 1\r\n\r\n"), text)
+        equal([body.lstrip(b"0") for body in seen], [b"3\r\nabc\r\n0\r\nX-Short: 1\r\n\r\n"])
+        if not without_http2():
+            with proxy.client() as client:
+                stream = Http2(client).get()
+                equal((stream.status, stream.body, stream.error), (200, b"body", None))
+
+
 def accept_of(key):
     digest = hashlib.sha1((key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").encode()).digest()
     return base64.b64encode(digest).decode()
@@ -464,7 +492,7 @@ def a_request_waits_for_its_turn_no_longer_than_for_a_server():
     if why := without_http2():
         return why
     with Server() as server:
-        text = configuration(server.name, listen="max-connections 500", backend="connect-timeout 200ms")
+        text = configuration(server.name, listen="max-connections 500", backend="connect-timeout 3s")
         with Proxy(text, prefix=("prlimit", "--nofile=64")) as proxy, proxy.client() as client:
             proxy.err.expect(r"only (\d+) connections")
             http2 = Http2(client)
@@ -496,6 +524,30 @@ def a_request_waits_for_its_turn_no_longer_than_for_a_server():
                 respond(other, body=b"good")
                 equal(http2.response(number).body, b"good")
             for _, other in opened:
+                other.close()
+    return None
+
+
+def a_spare_descriptor_goes_to_a_request_that_waits():
+    """The request that has the turn does not end."""
+    if why := without_http2():
+        return why
+    with Server() as server:
+        text = configuration(server.name, listen="max-connections 500", backend=f"keep 0\nconnect-timeout {PATIENCE}s")
+        with Proxy(text, prefix=("prlimit", "--nofile=64")) as proxy, proxy.client() as client:
+            http2 = Http2(client)
+            for number in range(MANY):
+                http2.ask(f"/{number}")
+            while (statistics := proxy.statistics())["requests"] != str(MANY):
+                pass
+            live = int(re.search(r"live:(\d+)", statistics[f"web/{server.name}"]).group(1))
+            check(1 < live < MANY, statistics)
+            others = [server.accept() for _ in range(live)]
+            spare = next(other for other in others if Message(other).line != "GET /0 HTTP/1.1")
+            respond(spare, body=b"good")
+            others.append(server.accept())
+            Message(others[-1])
+            for other in others:
                 other.close()
     return None
 

@@ -193,6 +193,7 @@ void command_hello(struct client *client)
 void command_reset(struct client *client)
 {
     transaction_clear(client);
+    monitors_leave(client);
     if (!pubsub_leave(client, client_work_limit(client))) {
         client_end_turn(client);
         return;

@@ -361,6 +361,7 @@ static void client_destroy(struct client *client)
 {
     blocking_end(client);
     pubsub_leave(client, UINT64_MAX);
+    monitors_leave(client);
     publications_leave(client);
     transaction_clear(client);
     bide_assert(client->subscription_count == 0 && client->kv->client_count > 0);

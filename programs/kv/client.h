@@ -8,6 +8,7 @@
 #define KV_CLIENT_H
 
 #include "blocking.h"
+#include "pubsub.h"
 #include "request.h"
 #include "transaction.h"
 
@@ -15,7 +16,6 @@
 
 struct kv;
 struct secure_client;
-struct subscription;
 struct combination;
 struct command;
 
@@ -87,7 +87,7 @@ struct client {
     bool is_killed;        /* by CLIENT KILL: it no longer counts */
     bool is_closing;       /* disconnect when `out` has been sent */
     bool is_broken;        /* disconnect at once: no memory for a reply, or too slow */
-    bool has_subscribed;   /* at any time */
+    bool has_subscribed;   /* at any time, or monitored */
     size_t sending;        /* bytes that a subscriber's other coroutine has taken from `out` */
 
     struct transaction transaction;
@@ -97,6 +97,7 @@ struct client {
 
     struct subscription *subscriptions[2];    /* to channels and to patterns, newest first */
     size_t subscription_count, pattern_count; /* all, and those to patterns */
+    struct subscription monitoring;           /* to the requests of all clients */
     size_t next_argument; /* of a subscription command between slices; 0: it has not begun */
     size_t publications;  /* of its requests; it runs no other before they are delivered */
     bool has_published;   /* the present PUBLISH, to so many receivers */

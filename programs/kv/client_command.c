@@ -113,7 +113,8 @@ static bool read_type(struct client *client, struct bytes word, enum client_type
 
 static const char *flags_of(const struct client *client)
 {
-    return client->subscription_count > 0                     ? "P"
+    return client->monitoring.client != NULL                  ? "O"
+           : client->subscription_count > 0                   ? "P"
            : client->blocking.is_waiting || client->is_paused ? "b"
            : client->transaction.is_open                      ? "x"
            : client->is_closing                               ? "c"

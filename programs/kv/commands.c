@@ -155,6 +155,7 @@ const struct command commands[] = {
     {"PSUBSCRIBE", command_psubscribe, 2, -1, MESSAGES | ALONE, 0, 0, 0},
     {"PUNSUBSCRIBE", command_punsubscribe, 1, -1, MESSAGES | ALONE, 0, 0, 0},
     {"PUBSUB", command_pubsub, 2, -1, OTHER, 0, 0, 0},
+    {"MONITOR", command_monitor, 1, 1, OTHER | HIDDEN, 0, 0, 0},
     {"MULTI", command_multi, 1, 1, OTHER | AT_ONCE, 0, 0, 0},
     {"EXEC", command_exec, 1, 1, WRITES | AT_ONCE, 0, 0, 0},
     {"DISCARD", command_discard, 1, 1, OTHER | AT_ONCE, 0, 0, 0},
@@ -163,20 +164,20 @@ const struct command commands[] = {
     {"PING", command_ping, 1, 2, MESSAGES, 0, 0, 0},
     {"ECHO", command_echo, 2, 2, OTHER, 0, 0, 0},
     {"SELECT", command_select, 2, 2, OTHER, 0, 0, 0},
-    {"CONFIG", command_config, 2, -1, OTHER, 0, 0, 0},
+    {"CONFIG", command_config, 2, -1, OTHER | HIDDEN, 0, 0, 0},
     {"COMMAND", command_command, 1, -1, OTHER, 0, 0, 0},
     {"AUTH", command_auth, 2, 3, OTHER | ALONE | OPEN, 0, 0, 0},
     {"RESET", command_reset, 1, 1, MESSAGES | AT_ONCE | OPEN, 0, 0, 0},
     {"HELLO", command_hello, 1, -1, OTHER | ALONE | OPEN, 0, 0, 0},
     {"CLIENT", command_client, 2, -1, OTHER, 0, 0, 0},
     {"INFO", command_info, 1, -1, OTHER, 0, 0, 0},
-    {"SAVE", command_save, 1, 1, OTHER | ALONE, 0, 0, 0},
-    {"BGSAVE", command_bgsave, 1, 2, OTHER, 0, 0, 0},
-    {"BGREWRITEAOF", command_bgrewriteaof, 1, 1, OTHER, 0, 0, 0},
+    {"SAVE", command_save, 1, 1, OTHER | ALONE | HIDDEN, 0, 0, 0},
+    {"BGSAVE", command_bgsave, 1, 2, OTHER | HIDDEN, 0, 0, 0},
+    {"BGREWRITEAOF", command_bgrewriteaof, 1, 1, OTHER | HIDDEN, 0, 0, 0},
     {"LASTSAVE", command_lastsave, 1, 1, OTHER, 0, 0, 0},
     {"TIME", command_time, 1, 1, OTHER, 0, 0, 0},
     {"QUIT", command_quit, 1, -1, MESSAGES | AT_ONCE | OPEN, 0, 0, 0},
-    {"SHUTDOWN", command_shutdown, 1, 2, OTHER | ALONE, 0, 0, 0},
+    {"SHUTDOWN", command_shutdown, 1, 2, OTHER | ALONE | HIDDEN, 0, 0, 0},
 };
 const size_t command_count = sizeof commands / sizeof *commands;
 
@@ -285,7 +286,28 @@ bool command_run_queued(struct client *client, bool only_changes)
     client->kv->commands++;
     client->kv->work += client->request.count;
     command->run(client);
+    if (client->kv->pubsub.monitors != NULL)
+        monitors_show(client, command);
     return true;
+}
+
+/* Runs a request that has been checked. `replies` is the size of the replies before. */
+static void run_checked(struct client *client, const struct command *command, size_t replies)
+{
+    if (client->kv->journal.is_on && (command->kind & WRITES) != 0)
+        run_change(client, command);
+    else
+        command->run(client);
+    reply_hide(client, replies);
+    if (client->kv->pubsub.monitors != NULL && client->control != CONTROL_REPEAT)
+        monitors_show(client, command);
+}
+
+/* Clients that monitor have no access to keys, as in redis. */
+static bool is_for_others(const struct client *client, const struct command *command)
+{
+    return client->monitoring.client != NULL && command->run != command_exec &&
+           ((command->kind & (READS | WRITES)) != 0 || command->run == command_publish);
 }
 
 /* Checks a request. If it may not run, replies with an error and returns false. */
@@ -308,6 +330,8 @@ static bool check_command(struct client *client, const struct command *command)
                     "-ERR Can't execute '%.*s': only (P)SUBSCRIBE / (P)UNSUBSCRIBE / PING / QUIT "
                     "/ RESET are allowed in this context",
                     (int)name.size, name.data);
+    else if (is_for_others(client, command))
+        REPLY(client, "-ERR Replica can't interact with the keyspace");
     else if (client->transaction.is_open && (command->kind & ALONE) != 0)
         REPLY(client, "-ERR Command not allowed inside a transaction");
     else
@@ -467,10 +491,8 @@ void command_run(struct client *client)
         reply_refused(client, client->kv->journal.refusal); /* (EXEC looks itself) */
     else if (must_wait_for_others(client, command))
         client_end_turn(client);
-    else if (client->kv->journal.is_on && (command->kind & WRITES) != 0)
-        run_change(client, command);
     else
-        command->run(client);
+        run_checked(client, command, replies);
     reply_hide(client, replies);
     if (!has_unserved && client->kv->waiting.ready != NULL)
         waiting_serve(client->kv);

@@ -17,7 +17,8 @@ enum {
     AT_ONCE = 16, /* not queued in a transaction */
     ALONE = 32,   /* not permitted in a transaction */
     OPEN = 64,    /* permitted without the password */
-    GROWS = 128   /* refused without memory below the limit, as redis has it */
+    GROWS = 128,  /* refused without memory below the limit, as redis has it */
+    HIDDEN = 256  /* from clients that monitor */
 };
 
 /* A command: its description for clients, and the checks before it runs. */
@@ -71,10 +72,11 @@ command_function command_lcs, command_get, command_set, command_setnx, command_s
     command_lpos, command_linsert, command_lrem, command_ltrim, command_object, command_persist,
     command_type, command_keys, command_scan, command_dbsize, command_flush, command_publish,
     command_subscribe, command_unsubscribe, command_psubscribe, command_punsubscribe,
-    command_pubsub, command_multi, command_exec, command_discard, command_watch, command_unwatch,
-    command_ping, command_echo, command_select, command_config, command_command, command_hello,
-    command_auth, command_reset, command_client, command_info, command_save, command_bgsave,
-    command_bgrewriteaof, command_lastsave, command_time, command_quit, command_shutdown;
+    command_pubsub, command_monitor, command_multi, command_exec, command_discard, command_watch,
+    command_unwatch, command_ping, command_echo, command_select, command_config, command_command,
+    command_hello, command_auth, command_reset, command_client, command_info, command_save,
+    command_bgsave, command_bgrewriteaof, command_lastsave, command_time, command_quit,
+    command_shutdown;
 
 /* ---- Helpers of several commands ---- */
 

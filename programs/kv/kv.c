@@ -18,7 +18,7 @@
  *     deliver_publications   messages to many subscribers (expire.c)
  *     stop_on_request        SIGTERM, SIGINT and SHUTDOWN
  *
- * The commands (strings.c, bits.c, hashes.c, lists.c, sets.c, keys.c, pubsub.c, publish.c, transaction.c,
+ * The commands (strings.c, bits.c, hashes.c, lists.c, sets.c, keys.c, pubsub.c, publish.c, monitors.c, transaction.c,
  * admin.c) never suspend. So each command is atomic, and needs no lock. One that waits for elements leaves
  * that to the client's coroutine (blocking.c).
  */

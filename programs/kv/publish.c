@@ -1,24 +1,32 @@
-/* PUBLISH, and messages that are still to be delivered. pubsub.h has the model. One thread. */
+/* PUBLISH, and messages and lines that are still to be delivered. pubsub.h has the model. One thread. */
 #include "commands.h"
 
 #include <stdlib.h>
 
 enum { MESSAGE_BYTES = 1024 }; /* copied, for another step */
 
+enum message_kind {
+    TO_CHANNEL,
+    TO_MONITORS,
+    LOST_TO_MONITORS /* so these are disconnected */
+};
+
 /* A queued message. Its channel's name and its bytes follow. */
 struct publication {
     struct publication *next;
     struct client *client; /* that runs no other request before it is delivered; or NULL */
-    bool is_counted;       /* by the transaction that has replied already */
-    int64_t receivers;     /* so far */
+    bool is_counted;       /* its request has replied already */
+    enum message_kind kind;
+    int64_t receivers; /* so far */
     size_t name_size, message_size;
     char bytes[];
 };
 
 /* A message that is being delivered. */
 struct message {
-    struct bytes channel, bytes;
-    int64_t receivers; /* so far */
+    struct bytes channel, bytes; /* `channel` with TO_CHANNEL alone */
+    int64_t receivers;           /* so far */
+    enum message_kind kind;
 };
 
 static struct message message_of(const struct publication *publication)
@@ -26,7 +34,8 @@ static struct message message_of(const struct publication *publication)
     const char *bytes = publication->bytes;
     return (struct message){{bytes, publication->name_size},
                             {bytes + publication->name_size, publication->message_size},
-                            publication->receivers};
+                            publication->receivers,
+                            publication->kind};
 }
 
 /* ---- Delivering ---- */
@@ -34,6 +43,10 @@ static struct message message_of(const struct publication *publication)
 static void reply_message(struct client *to, const struct channel *pattern,
                           const struct message *message)
 {
+    if (message->kind == TO_MONITORS) {
+        reply_raw(to, message->bytes.data, message->bytes.size);
+        return;
+    }
     reply_push(to, pattern != NULL ? 4 : 3);
     reply_bulk(to, bytes_of(pattern != NULL ? "pmessage" : "message"));
     if (pattern != NULL)
@@ -51,12 +64,13 @@ static void deliver_to(struct subscription *subscription, const struct message *
     struct client *to = subscription->client;
     const struct channel *pattern = subscription->channel;
     struct buffer *messages = &to->transaction.messages;
-    if (!pattern->is_pattern)
+    if (pattern != NULL && !pattern->is_pattern)
         pattern = NULL;
     if (to->is_broken || to->is_closing)
         return;
-    if (buffer_used(&to->out) + buffer_used(messages) + message->bytes.size >
-        to->kv->options.backlog) {
+    if (message->kind == LOST_TO_MONITORS ||
+        buffer_used(&to->out) + buffer_used(messages) + message->bytes.size >
+            to->kv->options.backlog) {
         to->is_broken = true;
         to->kv->pubsub.cut_off++;
         bide_shutdown(to->socket, BIDE_HALF_BOTH);
@@ -80,11 +94,23 @@ static bool is_match(struct kv *kv, const struct channel *pattern, struct bytes 
 }
 
 /* The message begins with the subscribers of its channel. */
-static void start_delivery(struct pubsub *pubsub, struct bytes channel)
+static void start_delivery(struct pubsub *pubsub, const struct message *message)
 {
-    const struct channel *found = pubsub_find(pubsub, false, channel);
+    if (message->kind != TO_CHANNEL) {
+        pubsub->next_subscription = pubsub->monitors;
+        pubsub->next_pattern = NULL;
+        return;
+    }
+    const struct channel *found = pubsub_find(pubsub, false, message->channel);
     pubsub->next_subscription = found != NULL ? found->subscriptions : NULL;
     pubsub->next_pattern = pubsub->patterns;
+}
+
+/* Starts with the first that is queued. */
+static void start_next(struct pubsub *pubsub)
+{
+    const struct message message = message_of(pubsub->queue);
+    start_delivery(pubsub, &message);
 }
 
 /* Delivers the message of which delivery has started. Returns false if some is left when the work is `limit`. */
@@ -120,12 +146,16 @@ static struct publication *create_publication(struct client *client, const struc
     if (publication == NULL)
         return NULL;
     *publication = (struct publication){.client = client,
-                                        .is_counted = client->transaction.is_running,
+                                        .is_counted = client->transaction.is_running ||
+                                                      message->kind != TO_CHANNEL,
+                                        .kind = message->kind,
                                         .receivers = message->receivers,
                                         .name_size = name_size,
                                         .message_size = message_size};
-    memcpy(publication->bytes, message->channel.data, name_size);
-    memcpy(publication->bytes + name_size, message->bytes.data, message_size);
+    if (name_size > 0)
+        memcpy(publication->bytes, message->channel.data, name_size);
+    if (message_size > 0)
+        memcpy(publication->bytes + name_size, message->bytes.data, message_size);
     return publication;
 }
 
@@ -146,7 +176,7 @@ static void end_publication(struct pubsub *pubsub)
     if (pubsub->queue == NULL)
         pubsub->queue_end = &pubsub->queue;
     else
-        start_delivery(pubsub, message_of(pubsub->queue).channel);
+        start_next(pubsub);
     if (client != NULL) {
         client->publications--;
         if (!publication->is_counted) {
@@ -194,6 +224,33 @@ void publications_free(struct pubsub *pubsub)
     }
 }
 
+/* Without memory for a publication: disconnects the monitors in one step. (Lines before are in the queue.) */
+static void lose_lines(struct kv *kv)
+{
+    const struct message lost = {.kind = LOST_TO_MONITORS};
+    for (struct subscription *at = kv->pubsub.monitors; at != NULL; at = at->next, kv->work++)
+        deliver_to(at, &lost);
+}
+
+void publish_lines(struct client *client, struct bytes lines, bool are_lost)
+{
+    struct kv *kv = client->kv;
+    struct pubsub *pubsub = &kv->pubsub;
+    struct message message = {.bytes = lines, .kind = TO_MONITORS};
+    if (are_lost)
+        message = (struct message){.kind = LOST_TO_MONITORS};
+    if (pubsub->queue == NULL) {
+        start_delivery(pubsub, &message);
+        if (deliver_until(kv, &message, client_work_limit(client)))
+            return;
+    }
+    struct publication *publication = create_publication(client, &message);
+    if (publication != NULL)
+        append_publication(pubsub, publication);
+    else
+        lose_lines(kv);
+}
+
 /* ---- The command ---- */
 
 static int64_t count_receivers(struct kv *kv, struct bytes channel)
@@ -215,7 +272,7 @@ static bool deliver_now(struct client *client, struct message *message)
             message->receivers = count_receivers(client->kv, message->channel);
         return false;
     }
-    start_delivery(pubsub, message->channel);
+    start_delivery(pubsub, message);
     return deliver_until(client->kv, message, is_running ? UINT64_MAX : client_work_limit(client));
 }
 
@@ -223,7 +280,8 @@ static bool deliver_now(struct client *client, struct message *message)
 void command_publish(struct client *client)
 {
     struct pubsub *pubsub = &client->kv->pubsub;
-    struct message message = {client_argument(client, 1), client_argument(client, 2), 0};
+    struct message message = {client_argument(client, 1), client_argument(client, 2), 0,
+                              TO_CHANNEL};
     if (message.channel.size > PUBSUB_MAX_NAME) {
         reply_error(client, "-ERR a channel may have %d bytes", PUBSUB_MAX_NAME);
         return;

@@ -17,8 +17,9 @@ void pubsub_init(struct pubsub *pubsub, const uint64_t key[2])
 void pubsub_free(struct pubsub *pubsub)
 {
     bide_assert(pubsub->patterns == NULL && pubsub->pattern_count == 0);
-    bide_assert(pubsub->channels.count == 0); /* no client, so no channel */
+    bide_assert(pubsub->channels.count == 0 && pubsub->monitors == NULL); /* no client, so none */
     publications_free(pubsub);
+    buffer_free(&pubsub->lines);
     while (!table_free_some(&pubsub->channels, 1024))
         continue;
     while (!table_free_some(&pubsub->pattern_names, 1024))
@@ -153,16 +154,21 @@ static bool add_subscription(struct client *client, bool is_pattern, struct byte
     return true;
 }
 
-static void remove_subscription(struct subscription *subscription, struct bytes key)
+void subscription_unlink(struct pubsub *pubsub, struct subscription *subscription)
 {
-    struct client *client = subscription->client;
-    struct pubsub *pubsub = &client->kv->pubsub;
-    remove_pointer(&pubsub->subscriptions, key);
     if (pubsub->next_subscription == subscription)
         pubsub->next_subscription = subscription->next;
     *subscription->link = subscription->next;
     if (subscription->next != NULL)
         subscription->next->link = subscription->link;
+}
+
+static void remove_subscription(struct subscription *subscription, struct bytes key)
+{
+    struct client *client = subscription->client;
+    struct pubsub *pubsub = &client->kv->pubsub;
+    remove_pointer(&pubsub->subscriptions, key);
+    subscription_unlink(pubsub, subscription);
     *subscription->client_link = subscription->next_of_client;
     if (subscription->next_of_client != NULL)
         subscription->next_of_client->client_link = subscription->client_link;

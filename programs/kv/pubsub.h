@@ -1,11 +1,14 @@
 /*
- * Messages to the subscribers of a channel or of a pattern of channels. Nobody waits for a slow
+ * Messages to the subscribers of a channel or of a pattern of channels, and lines to clients that monitor. Nobody waits for a slow
  * subscriber: messages are buffered for it up to a limit, and then it is disconnected.
  *
  * A PUBLISH delivers its message in its client's turn. If that does not suffice, the rest is left to a coroutine, with a copy of
  * the message, and the client runs no other request before all is delivered. Publications that come meanwhile are queued, so
  * all subscribers have the messages in the same order. A subscription that begins or ends meanwhile may have the message or not.
  * In a transaction, which does not wait, a message is delivered in one step; or it is queued, and EXEC's client waits behind it.
+ *
+ * The lines of a request, for clients that monitor, are a message as well. They are sent when the request has run, those of a
+ * transaction when all of it has.
  */
 #ifndef KV_PUBSUB_H
 #define KV_PUBSUB_H
@@ -15,6 +18,7 @@
 #include <bide/bide.h>
 
 struct client;
+struct command;
 struct kv;
 struct publication;
 
@@ -35,8 +39,8 @@ struct channel {
 };
 
 struct subscription {
-    struct client *client;
-    struct channel *channel;
+    struct client *client;                              /* NULL: there is none */
+    struct channel *channel;                            /* NULL: to the requests of all clients */
     struct subscription *next, **link;                  /* of the channel */
     struct subscription *next_of_client, **client_link; /* of the client, and of this kind */
 };
@@ -47,7 +51,11 @@ struct pubsub {
     struct table pattern_names; /* by pattern: a struct channel * */
     struct channel *patterns;   /* all patterns, newest first */
     size_t pattern_count;
-    uint64_t cut_off; /* subscribers that were disconnected */
+    uint64_t cut_off; /* subscribers that were disconnected, and monitors */
+
+    struct subscription *monitors; /* to the requests of all clients, newest first */
+    struct buffer lines;           /* of the present request, or of the transaction so far */
+    bool lost_lines;               /* there are too many for anybody, or no memory */
 
     struct publication *queue, **queue_end; /* the first is being delivered */
     struct subscription *next_subscription; /* that has its message next; or NULL */
@@ -69,6 +77,24 @@ struct channel *pubsub_find(struct pubsub *pubsub, bool is_pattern, struct bytes
  * Removes subscriptions of the client until the server's work is `limit`. Each counts as work. Returns true if none is left.
  */
 bool pubsub_leave(struct client *client, uint64_t limit);
+
+/* Takes a subscription out of its channel's list. */
+void subscription_unlink(struct pubsub *pubsub, struct subscription *subscription);
+
+/*
+ * Shows the client's request, which has run, to the clients that monitor; those of a transaction are shown with its EXEC. Only
+ * if there are such clients.
+ */
+void monitors_show(struct client *client, const struct command *command);
+
+/* The client monitors no longer. */
+void monitors_leave(struct client *client);
+
+/*
+ * Delivers lines to the clients that monitor, or disconnects these if the lines are lost. What does not fit into the client's
+ * turn is queued, and the client runs no other request before it is delivered.
+ */
+void publish_lines(struct client *client, struct bytes lines, bool are_lost);
 
 /* Delivers queued messages until the work is CLIENT_MAX_WORK. Returns true if some are left. */
 bool publications_deliver(struct kv *kv);

@@ -50,6 +50,7 @@
  *     create   yes; no: -ENOENT if there is none  yes                 ring, shm, file
  *
  *     engine   levels                 window                      name         reads in place
+ *     stdio    sent                   1 to 2^24                   none         yes
  *     ring     sent                   2 to 2^24, a power of two   63 bytes     yes
  *     shm      sent, stored           2 to 2^24, a power of two   ///NAME      yes
  *     file     sent, stored, synced   1 to 2^24                   ///path      no
@@ -115,13 +116,32 @@
  * engine, unless the library was built without it; elsewhere it is -EPROTONOSUPPORT. See
  * docs/message-logs-redis.md.
  *
+ * "stdio:" is standard input and output. Publishes write to standard output, and a consumer reads
+ * standard input: one message on each line, with its key and headers (docs/message-logs-stdio.md).
+ * Nothing is kept. Positions are the numbers of lines, from 1, of each of the two; `time` is that of
+ * reading. One handle of a process reads and one writes, the first that does; others get -EBUSY until it is
+ * destroyed. A handle has one consumer at a time, without a group's name, from the beginning; other options
+ * are -ENOTSUP. The consumer's acknowledgement frees the line. Lines that were not acknowledged are
+ * delivered to the handle's next consumer; a handle that is destroyed loses lines that it has read. While
+ * there is a consumer, lines are read ahead, up to `window` that are not acknowledged and 1 MiB or one
+ * line that are not delivered. A line that is no message, or a message larger than `size`, is passed over:
+ * the read ends with -EBADMSG, messages[0].position is its, and operation->problem says why. So it is with
+ * a last line without its line feed. At the end of the input, and when the handle is closed, reads return
+ * the lines that are there, and then -EPIPE. A closed descriptor is -EBADF. The level `sent` says that the
+ * system has the bytes. After a write that failed publishes try again, unless a part of a line was
+ * written: then they fail too. SIGPIPE is not raised. A thread of the handle reads and writes, without
+ * changing the descriptors; waits for it are cancelled at once, and it ends with the handle. A publish that
+ * was cancelled may be written until then. A coroutine without a scheduler resumes on the thread, where it
+ * may not block or destroy the handle. Coroutines of a test loop cannot use it. A child of fork leaves
+ * handles alone.
+ *
  * Between machines there is no engine of the library's own.
  *
  * Roles: any thread may publish, claim, close, acknowledge and reject. One coroutine at a time
  * reads by a consumer. Handles and consumers are created and destroyed by one thread at a time.
  *
  * Why it is correct: src/log/state.h, src/log/ring.c, src/log/shm.h, src/log/bell.h, src/log/file.c,
- * src/log/group.h and src/log/redis.h.
+ * src/log/group.h, src/log/redis.h and src/log/stdio_engine.h.
  */
 #ifndef BIDE_MESSAGE_LOG_H
 #define BIDE_MESSAGE_LOG_H
@@ -240,7 +260,8 @@ typedef struct bide_log_operation {
     uint32_t count; /* the messages that were published, read, acknowledged or rejected */
     bool uncertain; /* of a publish that failed: its messages may have been published */
     char problem[BIDE_LOG_PROBLEM_TEXT]; /* of bide_log_open that failed: engine, log, reason; or,
-                                            if it opened, of what was kept beside; or empty */
+                                            if it opened, of what was kept beside; of a read of
+                                            stdio that ended with -EBADMSG; or empty */
 
     /* of the operation */
     bide_log *log;
@@ -276,14 +297,15 @@ BIDE_AWAIT_VALUE(bide_log_operation, long, count);
  * operation->problem says why. `url` must stay until the operation has ended.
  * Also a macro, so that the linker names bide-log if it is missing.
  * Threads: any. Errors: -EINVAL (the URL), -EPROTONOSUPPORT (no such engine), -ENOTSUP (the engine
- * does not give that level), -ENOENT (create=no, and there is none), -EEXIST (it has other options; or, for file and shm, it is something
- * else), -EPERM (shm: another user's, or others may open it), -EBUSY (file: another process has it
- * open), -EUSERS (shm: 32 processes have it open), -EBADMSG (a file of it is not the log's, or is
+ * does not give that level), -ENOENT (create=no, and there is none), -EEXIST (it has other options;
+ * or, for file and shm, it is something else), -EPERM (shm: another user's, or others may open it),
+ * -EBUSY (file: another process has it open), -EUSERS (shm: 32 processes have it open), -EAGAIN and
+ * -EMFILE (stdio: no thread or descriptors), -EBADMSG (a file of it is not the log's, or is
  * damaged: nothing is cut), -ENOMEM, for file and shm also those of the system's calls, -ECANCELED,
  * -ETIMEDOUT. Suspends: never for ring, otherwise as the engine does. Cancel-safe: yes, nothing is
- * open. Progress: blocks while another handle of the same name opens or closes; for file and shm, on
- * a thread for blocking calls, while any log of the engine opens or closes, with all its calls on
- * files. So does fork(2), on its thread.
+ * open. Progress: blocks while another handle of the same name opens or closes; for file and shm,
+ * on a thread for blocking calls, while any log of the engine opens or closes, with all its calls
+ * on files. So does fork(2), on its thread.
  */
 BIDE_MUST_AWAIT
 bide_awaiter *bide_log_open(bide_log_operation *operation, bide_log **log, const char *url);
@@ -343,11 +365,12 @@ int bide_log_lag(bide_log *log, const char *group, uint64_t *count);
  * handle's level. Then `published` of each is set. Their bytes are copied before it ends, so the
  * messages must stay until then. Waiting publishes of a handle are served in their order.
  * Threads: any. Errors: -EINVAL (no message, more than the window, or a header's name), -EMSGSIZE
- * (key, headers and data are more than the handle's size), -EPIPE (closed), -ECANCELED,
- * -ETIMEDOUT; for file -ENOMEM, -EAGAIN (no threads) and those of the system's calls, such as
- * -ENOSPC. Suspends: if there is no room, and as the engine does. Cancel-safe: no, messages may
- * have been published if operation->uncertain is true; yes for ring and shm. Progress: lock-free for
- * ring, except for other threads' short accesses; for shm also for those of other processes.
+ * (key, headers and data are more than the handle's size), -EPIPE (closed), -ECANCELED, -ETIMEDOUT;
+ * for file -ENOMEM, -EAGAIN (no threads) and those of the system's calls, such as -ENOSPC; for
+ * stdio these too, such as -EPIPE, and -EBUSY (another handle writes). Suspends: if there is no
+ * room, and as the engine does. Cancel-safe: no, messages may have been published if
+ * operation->uncertain is true; yes for ring and shm. Progress: lock-free for ring, except for
+ * other threads' short accesses; for shm also for those of other processes.
  */
 BIDE_MUST_AWAIT
 bide_awaiter *bide_log_publish(bide_log_operation *operation, bide_log *log,
@@ -391,10 +414,12 @@ void bide_log_claim_release(bide_log_claim *claim);
  * is. NULL for the options is a group of its own, from the beginning. The options are copied; the
  * group's name must stay until it has ended.
  * Threads: any. Errors: -EINVAL (the group's name, or `from`), -ENOMEM, -EPIPE (closed), -ENOSPC
- * (shm: 16 groups, or no memory), -ECANCELED, -ETIMEDOUT; for file also those of the system's calls.
- * Suspends: never for ring and shm, otherwise as the engine does. Cancel-safe: yes, it is not subscribed. Progress: blocks while
- * another thread accesses the log's groups; for shm also while another process does, and a new group's
- * memory is allocated by a system call, during which the others wait.
+ * (shm: 16 groups, or no memory), -ECANCELED, -ETIMEDOUT; for file also those of the system's
+ * calls; for stdio -ENOTSUP, -EBUSY (there is a consumer, or another handle reads) and -EBADF.
+ * Suspends: never for ring and shm, otherwise as the engine does. Cancel-safe: yes, it is not
+ * subscribed. Progress: blocks while another thread accesses the log's groups; for shm also while
+ * another process does, and a new group's memory is allocated by a system call, during which the
+ * others wait.
  */
 BIDE_MUST_AWAIT
 bide_awaiter *bide_log_subscribe(bide_log_operation *operation, bide_log_consumer *consumer,
@@ -415,9 +440,9 @@ void bide_log_unsubscribe(bide_log_consumer *consumer);
  * has as many unacknowledged messages as the window waits until one is acknowledged.
  * Threads: any, one read of a consumer at a time. Errors: -EINVAL (`max` is 0), -EPIPE (not
  * subscribed, or the handle is closed and none is left), -ECANCELED, -ETIMEDOUT; for file -EBADMSG
- * (a message is damaged, and messages[0].position is its), -ENOMEM and those of the system's calls.
- * Suspends: if there is no message, and always for file. Cancel-safe: yes, none is delivered.
- * Progress: as bide_log_publish.
+ * (a message is damaged, and messages[0].position is its), -ENOMEM and those of the system's calls;
+ * for stdio likewise, and the next read continues behind it. Suspends: if there is no message, and
+ * always for file. Cancel-safe: yes, none is delivered. Progress: as bide_log_publish.
  */
 BIDE_MUST_AWAIT
 bide_awaiter *bide_log_read(bide_log_operation *operation, bide_log_consumer *consumer,

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FLUSHED = 1 << 16 /* bytes of lines that tail writes at once */ };
+enum { FLUSHED = 1 << 16 /* bytes of messages, of which tail writes no more at once */ };
 
 static const bide_log_consumer_options from_beginning = {.from = BIDE_LOG_FROM_BEGINNING};
 
@@ -36,10 +36,8 @@ async int run_copy(struct stream *stream)
     try await source_open(stream, source, options->from, &place, 0);
     try await sink_open(stream, sink, options->to);
     uint32_t batch = options->batch;
-    if (!source->is_stdio)
-        batch = minimum(batch, bide_log_window(source->log));
-    if (!sink->is_stdio)
-        batch = minimum(batch, bide_log_window(sink->log));
+    batch = minimum(batch, bide_log_window(source->log));
+    batch = minimum(batch, bide_log_window(sink->log));
     while (!stream->is_stopped) {
         int count = await source_read(stream, source, stream->messages, batch);
         if (count <= 0)
@@ -53,25 +51,38 @@ async int run_copy(struct stream *stream)
 
 /* ---- tail ---- */
 
-/* Keeps the lines of messages, the newest of them; *total counts all. */
-static int keep_lines(struct stream *stream, uint32_t count, uint64_t *total)
+/* Copies a message. -ENOMEM: `kept` is as it was. */
+static int keep(struct kept *kept, const bide_log_message *message)
 {
-    struct text *scratch = &stream->sink.text;
+    size_t key = message->key_size, headers = message->encoded_size;
+    char *bytes = malloc(key + headers + message->size + 1);
+    if (bytes == NULL)
+        return -ENOMEM;
+    if (key != 0)
+        memcpy(bytes, message->key, key);
+    if (headers != 0)
+        memcpy(bytes + key, message->encoded, headers);
+    if (message->size != 0)
+        memcpy(bytes + key + headers, message->data, message->size);
+    free(kept->bytes);
+    kept->bytes = bytes;
+    kept->message = (bide_log_message){.data = bytes + key + headers,
+                                       .size = message->size,
+                                       .key = key != 0 ? bytes : NULL,
+                                       .key_size = key,
+                                       .encoded = bytes + key,
+                                       .encoded_size = headers};
+    return 0;
+}
+
+/* Keeps the newest of the messages that were read; *total counts all. */
+static int keep_messages(struct stream *stream, uint32_t count, uint64_t *total)
+{
+    uint32_t lines = stream->options.lines;
     for (uint32_t i = 0; i < count; i++, ++*total) {
-        if (stream->options.lines == 0)
-            continue;
-        struct text *line = &stream->tail[*total % stream->options.lines];
-        scratch->size = 0;
-        char *bytes = NULL;
-        if (line_append(scratch, &stream->messages[i]) == 0)
-            bytes = malloc(scratch->size);
-        if (bytes == NULL)
+        if (lines != 0 && keep(&stream->tail[*total % lines], &stream->messages[i]) < 0)
             return out_of_memory(stream);
-        memcpy(bytes, scratch->bytes, scratch->size);
-        free(line->bytes);
-        *line = (struct text){bytes, scratch->size, scratch->size};
     }
-    scratch->size = 0;
     return 0;
 }
 
@@ -82,26 +93,20 @@ static uint32_t tail_left(const struct stream *stream, uint32_t count)
     return max != 0 && max - stream->count < count ? (uint32_t)(max - stream->count) : count;
 }
 
-/* Prints the lines that are kept, of `total` messages. */
+/* Prints the messages that are kept, of `total`. */
 async int print_tail(struct stream *stream, uint64_t total)
 {
-    struct sink *sink = &stream->sink;
-    uint64_t lines = stream->options.lines, appended = 0;
-    uint64_t begin = total > lines ? total - lines : 0;
+    uint64_t lines = stream->options.lines, begin = total > lines ? total - lines : 0;
     uint64_t end = begin + tail_left(stream, (uint32_t)(total - begin));
-    for (uint64_t i = begin; i < end && !stream->is_stopped; i++) {
-        const struct text *line = &stream->tail[i % lines];
-        if (text_append(&sink->text, line->bytes, line->size) < 0)
-            return out_of_memory(stream);
-        appended++;
-        if (sink->text.size >= FLUSHED) {
-            try await sink_flush(stream, sink);
-            stream->count += appended;
-            appended = 0;
+    while (begin < end && !stream->is_stopped) {
+        uint32_t count = 0;
+        for (size_t bytes = 0; begin < end && count < BATCH_MAX && bytes < FLUSHED; begin++) {
+            stream->messages[count] = stream->tail[begin % lines].message;
+            bytes += stream->messages[count++].size;
         }
+        try await sink_write(stream, &stream->sink, stream->messages, count);
+        stream->count += count;
     }
-    try await sink_flush(stream, sink);
-    stream->count += appended;
     return 0;
 }
 
@@ -143,11 +148,10 @@ async int run_tail(struct stream *stream)
     if (stream->options.follows)
         try await source_open(stream, &stream->other, stream->options.from, &end, SOURCE_STAYS);
     try await sink_open(stream, &stream->sink, "stdio:");
-    uint32_t batch =
-        source->is_stdio ? BATCH_MAX : minimum(BATCH_MAX, bide_log_window(source->log));
+    uint32_t batch = minimum(BATCH_MAX, bide_log_window(source->log));
     while (!stream->is_stopped &&
            (count = await source_read(stream, source, stream->messages, batch)) > 0) {
-        if (keep_lines(stream, (uint32_t)count, &total) < 0)
+        if (keep_messages(stream, (uint32_t)count, &total) < 0)
             return -ENOMEM;
         try await source_done(stream, source, stream->messages, (uint32_t)count);
     }
@@ -164,8 +168,7 @@ async int run_count(struct stream *stream)
 {
     struct source *source = &stream->source;
     try await source_open(stream, source, stream->options.from, &from_beginning, 0);
-    uint32_t batch =
-        source->is_stdio ? BATCH_MAX : minimum(BATCH_MAX, bide_log_window(source->log));
+    uint32_t batch = minimum(BATCH_MAX, bide_log_window(source->log));
     while (!stream->is_stopped) {
         int count = await source_read(stream, source, stream->messages, batch);
         if (count <= 0)

@@ -1,15 +1,10 @@
-/* Where messages come from and go to: logs, and standard input and output. In async C. */
+/* The logs that messages come from and go to. In async C. */
 #include "tasks.h"
-
-#include <bide/file.h>
-#include <bide/terminal.h>
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { BATCH_BYTES = 1 << 20 /* of lines, after which a batch takes no more */ };
 
 /* ---- Logs ---- */
 
@@ -34,20 +29,18 @@ static int log_failed(struct stream *stream, const char *url, int status)
     return status;
 }
 
-static const char standard_input[] = "standard input", standard_output[] = "standard output";
+/* What is reported of it. */
+static const char *source_name(const struct source *source)
+{
+    return source->is_stdio ? "standard input" : source->url;
+}
+
+static const char *sink_name(const struct sink *sink)
+{
+    return url_is_stdio(sink->url) ? "standard output" : sink->url;
+}
 
 /* ---- Sources ---- */
-
-static int input_open(struct source *source)
-{
-    source->buffer = malloc(LINE_MAX_BYTES);
-    source->lines = calloc(BATCH_MAX, sizeof *source->lines);
-    if (source->buffer == NULL || source->lines == NULL)
-        return -ENOMEM;
-    bide_reader_init(&source->reader, bide_file_stream(&source->input), source->buffer,
-                     LINE_MAX_BYTES);
-    return bide_standard_input(&source->input);
-}
 
 async_sized(6144) int source_open(struct stream *stream, struct source *source, const char *url,
                                   const bide_log_consumer_options *options, unsigned how)
@@ -55,18 +48,13 @@ async_sized(6144) int source_open(struct stream *stream, struct source *source, 
     bide_log_operation operation;
     source->url = url;
     source->is_stdio = url_is_stdio(url);
-    if (source->is_stdio) {
-        int error = input_open(source);
-        return error < 0 ? log_failed(stream, standard_input, error) : 0;
-    }
-    int status = (how & SOURCE_MAKES) != 0 ? 0 : url_existing(url, &source->existing);
+    int status = url_opened(url, (how & SOURCE_MAKES) == 0, &source->opened);
     if (status < 0)
         return log_failed(stream, url, status);
-    status = await bide_log_open(&operation, &source->log,
-                                 source->existing != NULL ? source->existing : url);
+    status = await bide_log_open(&operation, &source->log, source->opened);
     if (status == -ENOENT && (how & SOURCE_PROBES) != 0)
         return status;
-    if (status == -ENOENT && source->existing != NULL) {
+    if (status == -ENOENT && (how & SOURCE_MAKES) == 0) {
         report_failure(stream, url, "there is no log");
         return status;
     }
@@ -75,92 +63,24 @@ async_sized(6144) int source_open(struct stream *stream, struct source *source, 
         return status;
     status = await bide_log_subscribe(&operation, &source->consumer, source->log, options);
     if (status < 0)
-        return log_failed(stream, url, status);
+        return log_failed(stream, source_name(source), status);
     source->is_open = true;
-    if ((how & SOURCE_STAYS) == 0)
+    if ((how & SOURCE_STAYS) == 0 && !source->is_stdio) /* (which has its own end) */
         bide_log_close(source->log);
     return 0;
-}
-
-/* Makes a message of a line that was read, without its line feed. */
-static int take_line(struct source *source, const char *line, size_t size, uint32_t index,
-                     bide_log_message *message)
-{
-    size_t headers = line_fields(line, size) * sizeof(bide_log_header);
-    char *copy = malloc(headers + size + 1);
-    if (copy == NULL)
-        return -ENOMEM;
-    source->lines[index] = copy;
-    memcpy(copy + headers, line, size);
-    const char *why;
-    int status = line_parse(copy + headers, size, (bide_log_header *)(void *)copy, message, &why);
-    if (status < 0)
-        source->reason = why;
-    return status;
-}
-
-static int line_failed(struct stream *stream, struct source *source)
-{
-    char what[64];
-    snprintf(what, sizeof what, "standard input, line %llu", (unsigned long long)source->line);
-    report_failure(stream, what, source->reason);
-    return -EINVAL;
-}
-
-static bool has_line(const bide_reader *reader)
-{
-    return memchr(reader->buffer + reader->begin, '\n', reader->end - reader->begin) != NULL;
-}
-
-/* The wait for a line has failed; returns 0 at the end. */
-static int input_ended(struct stream *stream, struct source *source, int status)
-{
-    bool is_empty = source->reader.begin == source->reader.end;
-    if (stream->is_stopped || (is_empty && (status == -EPIPE || status == -ENODATA)))
-        return 0;
-    source->line++;
-    source->reason = status == -ENODATA    ? "the last line does not end: it may be a part of one"
-                     : status == -EMSGSIZE ? "it is longer than 8 MiB"
-                                           : NULL;
-    if (source->reason != NULL)
-        return line_failed(stream, source);
-    return log_failed(stream, standard_input, status);
-}
-
-/* Waits for a line, and takes the lines that are buffered behind it. */
-async int read_lines(struct stream *stream, struct source *source, bide_log_message *messages,
-                     uint32_t max)
-{
-    bide_reader_operation operation;
-    uint32_t count = 0;
-    size_t bytes = 0;
-    if (source->reason != NULL)
-        return line_failed(stream, source);
-    do {
-        int status = await bide_reader_read_until(&operation, &source->reader, '\n');
-        if (status < 0) /* (the next read ends in the same way) */
-            return count != 0 ? (int)count : input_ended(stream, source, status);
-        source->line++;
-        bytes += operation.count;
-        status = take_line(source, operation.data, operation.count - 1, count, &messages[count]);
-        if (status == -ENOMEM)
-            return log_failed(stream, standard_input, status);
-        if (status < 0)
-            return count != 0 ? (int)count : line_failed(stream, source);
-        count++;
-    } while (count < max && bytes < BATCH_BYTES && has_line(&source->reader));
-    return (int)count;
 }
 
 async_sized(4096) int source_read(struct stream *stream, struct source *source,
                                   bide_log_message *messages, uint32_t max)
 {
     bide_log_operation operation;
-    if (source->is_stdio)
-        return await read_lines(stream, source, messages, max);
     int status = await bide_log_read(&operation, &source->consumer, messages, max);
     if (status == -EPIPE)
         return 0;
+    if (status == -EBADMSG && source->is_stdio) {
+        report_failure(stream, operation.problem, NULL);
+        return status;
+    }
     if (status == -EBADMSG) {
         char what[BIDE_LOG_POSITION_TEXT] = "", why[BIDE_LOG_POSITION_TEXT + 64];
         (void)bide_log_position_print(messages[0].position, what, sizeof what);
@@ -168,15 +88,7 @@ async_sized(4096) int source_read(struct stream *stream, struct source *source,
         report_failure(stream, source->url, why);
         return status;
     }
-    return status < 0 ? log_failed(stream, source->url, status) : (int)operation.count;
-}
-
-static void forget_lines(struct source *source, uint32_t count)
-{
-    for (uint32_t i = 0; source->lines != NULL && i < count; i++) {
-        free(source->lines[i]);
-        source->lines[i] = NULL;
-    }
+    return status < 0 ? log_failed(stream, source_name(source), status) : (int)operation.count;
 }
 
 async_sized(4096) int source_done(struct stream *stream, struct source *source,
@@ -185,22 +97,16 @@ async_sized(4096) int source_done(struct stream *stream, struct source *source,
     bide_log_operation operation;
     for (uint32_t i = 0; i < count; i++)
         stream->bytes += messages[i].size;
-    if (source->is_stdio) {
-        forget_lines(source, count);
-        return 0;
-    }
     source->position = messages[count - 1].position;
-    source->has_position = true;
+    source->has_position = !source->is_stdio; /* (a number of lines is no place to go on) */
     int status = await bide_log_acknowledge(&operation, &source->consumer, messages, count);
-    return status < 0 ? log_failed(stream, source->url, status) : 0;
+    return status < 0 ? log_failed(stream, source_name(source), status) : 0;
 }
 
 void source_stop(struct source *source)
 {
     if (source->is_open)
         bide_log_close(source->log);
-    else
-        (void)bide_close(&source->input); /* (which may be closed) */
 }
 
 void source_close(struct source *source)
@@ -208,11 +114,7 @@ void source_close(struct source *source)
     if (source->is_open)
         bide_log_unsubscribe(&source->consumer);
     bide_log_destroy(source->log);
-    (void)bide_close(&source->input);
-    forget_lines(source, BATCH_MAX);
-    free(source->lines);
-    free(source->buffer);
-    free(source->existing);
+    free(source->opened);
     *source = (struct source){.position = source->position, .has_position = source->has_position};
 }
 
@@ -222,54 +124,29 @@ async_sized(6144) int sink_open(struct stream *stream, struct sink *sink, const 
 {
     bide_log_operation operation;
     sink->url = url;
-    sink->is_stdio = url_is_stdio(url);
-    if (sink->is_stdio) {
-        int error = bide_standard_output(&sink->output);
-        return error < 0 ? log_failed(stream, standard_output, error) : 0;
-    }
-    int status = await bide_log_open(&operation, &sink->log, url);
+    int status = url_opened(url, false, &sink->opened);
+    if (status < 0)
+        return log_failed(stream, url, status);
+    status = await bide_log_open(&operation, &sink->log, sink->opened);
     return log_opened(stream, url, operation.problem, status);
-}
-
-async_sized(1024) int sink_flush(struct stream *stream, struct sink *sink)
-{
-    bide_file_operation operation;
-    if (sink->text.size == 0)
-        return 0;
-    int status = await bide_write(&operation, &sink->output, sink->text.bytes, sink->text.size);
-    sink->text.size = 0;
-    return status < 0 ? log_failed(stream, standard_output, status) : 0;
-}
-
-static int append_lines(struct text *text, const bide_log_message *messages, uint32_t count)
-{
-    int status = 0;
-    for (uint32_t i = 0; status == 0 && i < count; i++)
-        status = line_append(text, &messages[i]);
-    return status;
 }
 
 async_sized(4096) int sink_write(struct stream *stream, struct sink *sink,
                                  bide_log_message *messages, uint32_t count)
 {
     bide_log_operation operation;
-    if (sink->is_stdio) {
-        int error = append_lines(&sink->text, messages, count);
-        if (error < 0)
-            return log_failed(stream, standard_output, error);
-        return await sink_flush(stream, sink);
-    }
+    if (count == 0)
+        return 0;
     int status = await bide_log_publish(&operation, sink->log, messages, count);
     if (status == -EMSGSIZE) {
         report_failure(stream, sink->url, "a message is larger than the log's size");
         return status;
     }
-    return status < 0 ? log_failed(stream, sink->url, status) : 0;
+    return status < 0 ? log_failed(stream, sink_name(sink), status) : 0;
 }
 
 void sink_close(struct sink *sink)
 {
     bide_log_destroy(sink->log);
-    (void)bide_close(&sink->output);
-    free(sink->text.bytes);
+    free(sink->opened);
 }

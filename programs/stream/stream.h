@@ -6,8 +6,7 @@
  *
  *     options.c    the command line
  *     urls.c       which log a URL names, before it is opened
- *     lines.c      messages as lines of text
- *     endpoint.c   a log, or standard input and output, to read from and to write to
+ *     endpoint.c   the logs to read from and to write to
  *     commands.c   the commands
  *     report.c     the progress on the terminal, and what is printed at the end
  *     stream.c     signals, and main
@@ -15,13 +14,9 @@
 #ifndef STREAM_STREAM_H
 #define STREAM_STREAM_H
 
-#include "lines.h"
-
-#include <bide/descriptor.h>
 #include <bide/loop.h>
 #include <bide/message_log.h>
 #include <bide/scope.h>
-#include <bide/stream.h>
 #include <bide/version.h>
 
 #include <stdbool.h>
@@ -32,7 +27,7 @@ enum {
     MEASURED_MAX = 10000000, /* messages that measure sends */
     MEASURED_MIN_SIZE = 16,  /* their number and time */
     MEASURED_MAX_SIZE = 1 << 20,
-    LINE_MAX_BYTES = 8 << 20 /* of standard input */
+    LINE_SIZE = 8 << 20 /* of a message of standard input */
 };
 
 enum command { COMMAND_COPY, COMMAND_TAIL, COMMAND_COUNT, COMMAND_LAG, COMMAND_MEASURE };
@@ -52,33 +47,30 @@ struct options {
     bool is_quiet;
 };
 
-/* Where messages are read: a consumer of a log, or standard input. */
+/* Where messages are read. */
 struct source {
     const char *url;
-    char *existing; /* the URL that is opened, of a log that is not made; or NULL */
+    char *opened; /* the URL with what the program adds; or NULL */
     bool is_stdio;
     bool is_open;
     bide_log *log;
     bide_log_consumer consumer;
 
-    bide_descriptor input;
-    bide_reader reader;
-    char *buffer;
-    uint64_t line;      /* its number, from 1 */
-    const char *reason; /* why the next line is none; NULL: it may be one */
-    char **lines;       /* of the messages that were read: BATCH_MAX of them, or NULL */
-
     bide_log_position position; /* of the newest message that was taken */
     bool has_position;
 };
 
-/* Where messages are written: a log, or standard output. */
+/* Where messages are written. */
 struct sink {
     const char *url;
-    bool is_stdio;
+    char *opened; /* likewise */
     bide_log *log;
-    bide_descriptor output;
-    struct text text;
+};
+
+/* A copy of a message. */
+struct kept {
+    char *bytes; /* its key, headers and data; or NULL */
+    bide_log_message message;
 };
 
 struct stream {
@@ -89,7 +81,7 @@ struct stream {
     struct source other; /* measure: to see that there is nothing; tail: what is published later */
     struct sink sink;
     bide_log_message *messages; /* BATCH_MAX */
-    struct text *tail;          /* the newest lines: a ring */
+    struct kept *tail;          /* the newest messages: a ring */
     bool is_stopped;            /* by a signal */
     bool has_failed;            /* and the reason was printed */
     uint64_t count;             /* messages that are done */
@@ -121,10 +113,10 @@ bool url_is_shared(const char *url);
 bool url_is_same(const char *one, const char *other);
 
 /*
- * *existing is the URL that opens the same log, and does not make it; the caller's to free. -ENOMEM:
- * it is NULL.
+ * *opened is the URL that opens the same log: if `must_exist`, it does not make one. Unless the URL names
+ * a size, standard input has LINE_SIZE, and standard output any. The caller frees it. -ENOMEM: it is NULL.
  */
-int url_existing(const char *url, char **existing);
+int url_opened(const char *url, bool must_exist, char **opened);
 
 /* ---- report.c ---- */
 

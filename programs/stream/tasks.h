@@ -7,8 +7,9 @@
 #include <bide/async.h>
 
 /*
- * Opens a log, and reports why it cannot be; or standard input. The log must be there, except with
- * SOURCE_MAKES. It ends with the messages that it has now, except with SOURCE_STAYS. SOURCE_PROBES: a
+ * Opens a log, and reports why it cannot be. The log must be there, except with
+ * SOURCE_MAKES. It ends with the messages that it has now, except with SOURCE_STAYS; standard input at its
+ * end. SOURCE_PROBES: a
  * log that is not there is -ENOENT without a report.
  */
 enum { SOURCE_MAKES = 1, SOURCE_STAYS = 2, SOURCE_PROBES = 4 };
@@ -34,12 +35,13 @@ void source_close(struct source *source);
 
 async_sized(6144) int sink_open(struct stream *stream, struct sink *sink, const char *url);
 
-/* Writes messages, and waits until they are as safe as the URL says. Errors are reported. */
+/*
+ * Writes messages, of which there may be none, and waits until they are as safe as the URL says. Errors
+ * are reported.
+ */
 async_sized(4096) int sink_write(struct stream *stream, struct sink *sink,
                                  bide_log_message *messages, uint32_t count);
 
-/* Writes and forgets the lines that are in sink->text. */
-async_sized(1024) int sink_flush(struct stream *stream, struct sink *sink);
 void sink_close(struct sink *sink);
 
 /* Runs the command of the options. */

@@ -10,7 +10,7 @@
 
 bool url_is_stdio(const char *url)
 {
-    return strcmp(url, "stdio:") == 0;
+    return strncmp(url, "stdio:", 6) == 0;
 }
 
 bool url_is_shared(const char *url)
@@ -86,14 +86,23 @@ bool url_is_same(const char *one, const char *other)
            about.st_ino == others.st_ino;
 }
 
-int url_existing(const char *url, char **existing)
+int url_opened(const char *url, bool must_exist, char **opened)
 {
-    bool is_known = strncmp(url, "file:", 5) == 0 || strncmp(url, "shm:", 4) == 0;
-    const char *option = !is_known ? "" : strchr(url, '?') != NULL ? "&create=no" : "?create=no";
-    size_t size = strlen(url) + strlen(option) + 1;
-    *existing = malloc(size);
-    if (*existing == NULL)
+    char option[32] = "";
+    bool is_made = strncmp(url, "file:", 5) == 0 || strncmp(url, "shm:", 4) == 0;
+    bool has_size = strstr(url, "?size=") != NULL || strstr(url, "&size=") != NULL;
+    if (must_exist && is_made)
+        snprintf(option, sizeof option, "create=no");
+    else if (url_is_stdio(url) && !has_size)
+        snprintf(option, sizeof option, "size=%u", must_exist ? LINE_SIZE : BIDE_LOG_SIZE_MAX);
+    size_t size = strlen(url) + strlen(option) + 2, name = strcspn(url, "?");
+    *opened = malloc(size);
+    if (*opened == NULL)
         return -ENOMEM;
-    snprintf(*existing, size, "%s%s", url, option);
+    if (option[0] == '\0')
+        snprintf(*opened, size, "%s", url);
+    else /* in front of the others: an error prints the option and those behind it */
+        snprintf(*opened, size, "%.*s?%s%s%s", (int)name, url, option, url[name] != '\0' ? "&" : "",
+                 url[name] != '\0' ? url + name + 1 : "");
     return 0;
 }

@@ -43,7 +43,7 @@ int bide_log_batch_join_(bide_log_operation *self, const bide_log_message *messa
     if (batch == NULL)
         return -ENOMEM;
     self->commit.first = batch->count;
-    int status = count != 0 ? log->engine->encode(batch, messages, count) : 0;
+    int status = count != 0 ? log->engine->encode(log, batch, messages, count) : 0;
     if (status < 0) {
         if (state->pending == NULL)
             bide_log_batch_free_(batch);

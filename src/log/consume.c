@@ -90,7 +90,9 @@ static int log_subscribe(bide_log_operation *self)
     bide_log_lock_(state);
     struct bide_log_group_ **at =
         options->group != NULL ? bide_log_state_find_(state, name) : &state->groups;
-    struct bide_log_group_ *group = options->group != NULL ? *at : NULL;
+    struct bide_log_group_ *group = options->group != NULL || log->engine->is_single ? *at : NULL;
+    if (log->engine->is_single)
+        status = log->engine->admit(log, options);
     if (!log->is_closed && group == NULL && state->sharing != NULL)
         status = state->sharing->add_group(state, name, &created);
     if (log->is_closed) {
@@ -118,6 +120,7 @@ static int log_subscribe(bide_log_operation *self)
         consumer->owner = ++state->owners;
     }
     bide_log_unlock_(state);
+    bide_log_changed_(state);
     bide_log_group_destroy_(created);
     return status;
 }
@@ -191,7 +194,7 @@ void bide_log_unsubscribe(bide_log_consumer *consumer)
     bide_log_lock_(state);
     struct bide_log_group_ *group = consumer->group;
     if (group != NULL) {
-        was_own = group->name[0] == '\0';
+        was_own = group->name[0] == '\0' && !consumer->log->engine->is_single;
         consumer->group = NULL;
         consumer->log->consumers--;
         group->members--;
@@ -211,6 +214,42 @@ void bide_log_unsubscribe(bide_log_consumer *consumer)
     bide_log_notify_(state, was_own ? LOG_ROOM | LOG_NEWS : LOG_NEWS);
 }
 
+/*
+ * Completes the messages that were delivered, up to one that is none. The others are withdrawn. If it is
+ * the first, it is passed over: -EBADMSG.
+ */
+static int log_load(bide_log_operation *self, struct bide_log_group_ *group)
+{
+    bide_log *log = self->log;
+    uint64_t owner = self->consumer->owner;
+    uint32_t taken = self->count, loaded = 0;
+    if (log->engine->load == NULL)
+        return 0;
+    while (loaded < taken && log->engine->load(log, &self->messages[loaded], self->problem) == 0)
+        loaded++;
+    for (uint32_t i = loaded != 0 ? loaded : 1; i < taken; i++)
+        bide_log_group_release_(group, owner, self->messages[i].position.low_);
+    self->count = loaded;
+    if (loaded != 0 || taken == 0)
+        return 0;
+    (void)bide_log_group_acknowledge_(group, owner, self->messages[0].position.low_);
+    return -EBADMSG;
+}
+
+/* Why there will be no more messages, or 0. Each end but -EPIPE is reported once. Under the lock. */
+static int log_take_end(bide_log *log)
+{
+    struct log_state *state = log->state;
+    int ended = state->ended;
+    if (ended != 0) {
+        if (ended != -EPIPE)
+            state->ended = 0;
+        return ended;
+    }
+    bool may_come = !log->engine->is_single && (log->claims != 0 || state->left != 0);
+    return log->is_closed && !may_come ? -EPIPE : 0;
+}
+
 /* True if the read has ended, with *status; false: it waits until there are news, or self->due. */
 static bool log_try_read(bide_log_operation *self, const bide_context *context, int *status)
 {
@@ -227,16 +266,16 @@ static bool log_try_read(bide_log_operation *self, const bide_context *context, 
         uint64_t now = group->rejected != 0 ? bide_now(context) : 0;
         self->count = bide_log_group_take_(group, self->consumer->owner, state->tail, now,
                                            self->messages, self->wanted, &self->due);
-        for (uint32_t i = 0; log->engine->load != NULL && i < self->count; i++)
-            log->engine->load(log, &self->messages[i]);
-        if (self->count == 0 && log->is_closed && log->claims == 0 && state->left == 0 &&
-            group->rejected == 0 && group->next > state->tail)
-            *status = -EPIPE;
+        *status = log_load(self, group);
+        if (*status == 0 && self->count == 0 && group->rejected == 0 && group->next > state->tail)
+            *status = log_take_end(log);
     }
     bool has_ended = *status < 0 || self->count != 0;
     if (!has_ended)
         bide_log_await_(state, LOG_NEWS);
     bide_log_unlock_(state);
+    if (has_ended)
+        bide_log_changed_(state);
     return has_ended;
 }
 

@@ -223,9 +223,10 @@ static void log_file_detach(bide_log *log)
 
 /* ---- Commit ---- */
 
-static int log_file_encode(struct bide_log_batch_ *batch, const bide_log_message *messages,
-                           uint32_t count)
+static int log_file_encode(bide_log *log, struct bide_log_batch_ *batch,
+                           const bide_log_message *messages, uint32_t count)
 {
+    (void)log;
     size_t size = batch->size;
     for (uint32_t i = 0; i < count; i++) {
         size_t one = LOG_FILE_RECORD + (messages[i].key != NULL ? messages[i].key_size : 0) +

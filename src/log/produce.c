@@ -88,13 +88,14 @@ static void log_append(bide_log_operation *self)
 /* Publishes what is claimed, or joins a batch with it. */
 static int log_publish_begin(bide_log_operation *self)
 {
-    if (self->log->engine->commit == NULL) {
+    if (self->log->engine->encode == NULL) {
         log_append(self);
         return 0;
     }
     bide_log_lock_(self->log->state);
     int status = bide_log_batch_join_(self, self->messages, self->wanted);
     bide_log_unlock_(self->log->state);
+    bide_log_changed_(self->log->state);
     return status;
 }
 

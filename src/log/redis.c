@@ -297,9 +297,10 @@ static size_t redis_message_bound(const bide_log_message *message)
            headers + headers / 5 * 2 * BULK;
 }
 
-static int log_redis_encode(struct bide_log_batch_ *batch, const bide_log_message *messages,
-                            uint32_t count)
+static int log_redis_encode(bide_log *log, struct bide_log_batch_ *batch,
+                            const bide_log_message *messages, uint32_t count)
 {
+    (void)log;
     size_t size = 0;
     for (uint32_t i = 0; i < count; i++)
         size += redis_message_bound(&messages[i]);

@@ -168,12 +168,14 @@ static void log_ring_append(bide_log *log, bide_log_message *messages, uint32_t 
     state->tail += count;
 }
 
-static void log_ring_load(bide_log *log, bide_log_message *message)
+static int log_ring_load(bide_log *log, bide_log_message *message, char *problem)
 {
+    (void)problem;
     struct log_ring *ring = log_ring_of(log);
     uint64_t number = message->position.low_;
     bide_log_slot_read_(bide_ring_at(&ring->slots, number), log_ring_bytes(ring, number),
                         ring->size, message);
+    return 0;
 }
 
 static uint64_t log_ring_time_of(bide_log *log, uint64_t number)

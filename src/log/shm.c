@@ -316,12 +316,14 @@ static void log_shm_append(bide_log *log, bide_log_message *messages, uint32_t c
     state->tail += count;
 }
 
-static void log_shm_message(bide_log *log, bide_log_message *message)
+static int log_shm_message(bide_log *log, bide_log_message *message, char *problem)
 {
+    (void)problem;
     struct log_shm *shm = log_shm_of(log);
     uint64_t number = message->position.low_;
     bide_log_slot_read_(log_shm_slot(shm, number), shm->messages + log_shm_bytes_at(shm, number),
                         shm->size, message);
+    return 0;
 }
 
 static uint64_t log_shm_time_of(bide_log *log, uint64_t number)

@@ -24,6 +24,8 @@ void bide_log_state_init_(struct log_state *state, uint32_t window, bool groups_
     bide_notify_init(&state->flushed);
     bide_notify_init(&state->room);
     bide_notify_init(&state->news);
+    state->ended = 0;
+    state->changed = NULL;
 }
 
 void bide_log_state_destroy_(struct log_state *state)
@@ -69,6 +71,13 @@ void bide_log_notify_(struct log_state *state, unsigned kinds)
         bide_notify_all(&state->news);
     if (state->sharing != NULL)
         state->sharing->notify(state, kinds);
+    bide_log_changed_(state);
+}
+
+void bide_log_changed_(struct log_state *state)
+{
+    if (state->changed != NULL)
+        state->changed(state);
 }
 
 struct bide_log_group_ **bide_log_state_find_(struct log_state *state, const char *name)
@@ -125,6 +134,7 @@ void bide_log_operation_init_(bide_log_operation *operation, bide_log *log)
     operation->claimed = 0;
     operation->has_turn = false;
     operation->uncertain = false;
+    operation->problem[0] = '\0';
     operation->is_fetching = false;
     operation->commit.batch = NULL;
 }

@@ -22,6 +22,8 @@
  * 6. An operation that is destroyed between its end and its coroutine's next step returns what it
  *    has: a claim is released, deliveries are withdrawn, a handle is destroyed. So does one that is
  *    destroyed between the end of a call on another thread and its own next step.
+ * 7. An engine with a thread sets `is_flushing` for good: so no publish leads, and the thread takes the
+ *    batches that wait. Each change by an operation is followed by a call of `changed`.
  */
 #ifndef BIDE_SRC_LOG_STATE_H
 #define BIDE_SRC_LOG_STATE_H
@@ -90,6 +92,8 @@ struct log_state {
     bide_notify flushed;
     bide_notify room; /* a publish may have room */
     bide_notify news; /* a read may have a message */
+    int ended;        /* why reads end when no message is left, or 0; all but -EPIPE once */
+    void (*changed)(struct log_state *state); /* of an engine with a thread, or NULL: 7 */
 };
 
 /* A handle. At the head of the engine's own. */
@@ -115,7 +119,8 @@ struct bide_log {
 
 /*
  * An engine: what the shared code calls. One with a `commit` blocks: it opens, commits, fetches and
- * finds on threads for blocking calls, and has no `append`, `load` and `time_of`.
+ * finds on threads for blocking calls, and has no `append`, `load` and `time_of`. One with `encode` alone
+ * has a thread that commits (7).
  */
 struct log_engine {
     const char *scheme;
@@ -125,6 +130,7 @@ struct log_engine {
     bool has_segments; /* the options `segment`, `retain` and `keep_for` */
     bool has_create;   /* the option `create` */
     bool open_blocks;  /* though the rest does not */
+    bool is_single;    /* its one group has no name, and stays when it has no consumer */
     bool is_server;    /* the options `keep`, `keep_for`, `redeliver`, `timeout` and `replicas` */
 
     /* Attaches the handle to its state. `problem` has BIDE_LOG_PROBLEM_TEXT bytes, and is empty. */
@@ -134,14 +140,18 @@ struct log_engine {
     /* Adds the messages under the lock, and advances the tail. Cannot fail. */
     void (*append)(bide_log *log, bide_log_message *messages, uint32_t count);
 
-    /* Completes a delivered message, by its position. Under the lock. */
-    void (*load)(bide_log *log, bide_log_message *message);
+    /*
+     * Completes a delivered message, by its position. Under the lock. -EBADMSG: it is none, which
+     * `problem`, of BIDE_LOG_PROBLEM_TEXT bytes, says; readers pass over it.
+     */
+    int (*load)(bide_log *log, bide_log_message *message, char *problem);
 
     /* The publishing time of a message that is kept. Under the lock. */
     uint64_t (*time_of)(bide_log *log, uint64_t number);
 
     /* Adds the messages to a batch, under the lock: 0 or -ENOMEM. */
-    int (*encode)(struct bide_log_batch_ *batch, const bide_log_message *messages, uint32_t count);
+    int (*encode)(bide_log *log, struct bide_log_batch_ *batch, const bide_log_message *messages,
+                  uint32_t count);
 
     /* Takes the batch that waits, and the groups that have changed, and stores both. */
     void (*commit)(bide_log *log);
@@ -154,6 +164,9 @@ struct log_engine {
 
     /* The number of the first message at `time` or later. */
     int (*find_time)(bide_log *log, uint64_t time, uint64_t *number);
+
+    /* Of one that is single: 0, or why it has no such consumer now. Under the lock. */
+    int (*admit)(bide_log *log, const bide_log_consumer_options *options);
 
     /*
      * Of an engine whose groups are a server's, in place of all that is above for consumers. The
@@ -169,7 +182,7 @@ struct log_engine {
 };
 
 extern const struct log_engine bide_log_ring_engine_, bide_log_file_engine_, bide_log_shm_engine_,
-    bide_log_redis_engine_;
+    bide_log_redis_engine_, bide_log_stdio_engine_;
 
 /* The library's threads for blocking calls: file.c. */
 int bide_log_threads_(bide_blocking **threads);
@@ -210,6 +223,9 @@ void bide_log_await_(struct log_state *state, unsigned kinds);
 
 /* After a change, and after the lock: wakes the operations that wait for one of these kinds. */
 void bide_log_notify_(struct log_state *state, unsigned kinds);
+
+/* The same without an operation that waits: the engine's thread looks, if it has one. */
+void bide_log_changed_(struct log_state *state);
 
 /* The link to the group of that name; a link to NULL: there is none. */
 struct bide_log_group_ **bide_log_state_find_(struct log_state *state, const char *name);

@@ -11,6 +11,7 @@
 static const struct log_engine *const log_engines[] = {
     &bide_log_ring_engine_,
     &bide_log_file_engine_,
+    &bide_log_stdio_engine_,
 #if BIDE_LOG_HAS_SHM
     &bide_log_shm_engine_,
 #endif

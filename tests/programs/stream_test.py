@@ -118,17 +118,24 @@ def test_wrong_lines_are_reported_and_those_before_them_are_copied():
     for line, why in rows:
         given = b"one\ntwo\n" + line + (b"behind\n" if line.endswith(b"\n") else b"")
         equal(call("copy", "stdio:", "stdio:", given=given),
-              (1, b"one\ntwo\n", f"stream: standard input, line 3: {why}\nstream: copied 2 messages\n"))
+              (1, b"one\ntwo\n", f"stream: stdio: line 3: {why}\nstream: copied 2 messages\n"))
     equal(call("copy", "stdio:", "stdio:", given=b"\\q\n"),
-          (1, b"", f"stream: standard input, line 1: {ESCAPE}\n"))
+          (1, b"", f"stream: stdio: line 1: {ESCAPE}\n"))
 
 
-def test_a_line_has_at_most_8_mib():
-    fits = b"x" * ((8 << 20) - 1) + b"\n"
+def test_a_line_has_a_message_of_at_most_8_mib_or_the_size_of_the_url():
+    large = "it is larger than `size`"
+    fits = b"x" * (8 << 20) + b"\n"
     status, out, said = call("copy", "stdio:", "stdio:", given=b"a\n" + fits)
     check(status == 0 and out == b"a\n" + fits, said)
     equal(call("copy", "stdio:", "stdio:", given=b"a\nx" + fits),
-          (1, b"a\n", "stream: standard input, line 2: it is longer than 8 MiB\nstream: copied 1 message\n"))
+          (1, b"a\n", f"stream: stdio: line 2: {large}\nstream: copied 1 message\n"))
+    status, out, said = call("copy", "stdio:?size=8388609", "stdio:", given=b"a\nx" + fits)
+    check(status == 0 and out == b"a\nx" + fits, said)
+    equal(call("copy", "stdio:?size=2&window=1", "stdio:?window=3", given=b"ab\nb\nabc\nc\n"),
+          (1, b"ab\nb\n", f"stream: stdio: line 3: {large}\nstream: copied 2 messages\n"))
+    equal(call("copy", "stdio:", "stdio:?size=2", given=b"ab\n" + b"abc\n"),
+          (1, b"", "stream: stdio:?size=2: a message is larger than the log's size\n"))
 
 
 def test_any_message_is_the_same_after_a_copy():
@@ -736,7 +743,11 @@ def test_wrong_command_lines_are_rejected():
             equal(call(*arguments), (2, b"", said), arguments)
         equal(call("count", "none:x"), (1, b"", "stream: none:x: no such engine\n"))
         equal(call("count", "--", "-x"), (1, b"", "stream: -x: no such engine\n"))
-        equal(call("count", "stdio:?size=1"), (1, b"", "stream: stdio:?size=1: no such engine\n"))
+        equal(call("count", "stdio:?window=1", given=b"a\nb\n"), (0, b"2\n", ""))
+        equal(call("count", "stdio:x"), (1, b"", "stream: stdio: it has no name: x\n"))
+        for level in "stored", "synced":
+            equal(call("copy", "--quiet", "stdio:", f"stdio:?level={level}", given=b"a\n"),
+                  (1, b"", f"stream: stdio:: the engine does not give this level: level={level}\n"))
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@
 #include "bide/blocking.h"
 
 #include "../coroutine/lock.h"
+#include "../system/portable.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -278,7 +279,7 @@ static void log_file_retain(struct log_file *file, uint64_t now, uint64_t writte
          removed++) {
         char name[LOG_FILE_NAME];
         bide_log_segment_name_(file->segments[0].base, name);
-        if (file->synced < written && fdatasync(file->newest) < 0) {
+        if (file->synced < written && portable_sync(file->newest, true) < 0) {
             file->failed = -errno; /* 2 */
             return;
         }
@@ -307,7 +308,7 @@ static int log_file_write(struct log_file *file, struct bide_log_batch_ *batch, 
                   now - newest->first_time > file->keep_for; /* or its messages would stay */
     if (newest->size > LOG_FILE_HEADER &&
         (is_old || newest->size + batch->size > file->segment_size)) {
-        if (fdatasync(file->newest) < 0) { /* 3 */
+        if (portable_sync(file->newest, true) < 0) { /* 3 */
             batch->is_uncertain = true;
             return file->failed = -errno;
         }
@@ -322,13 +323,14 @@ static int log_file_write(struct log_file *file, struct bide_log_batch_ *batch, 
     status = bide_log_write_all_(file->newest, batch->bytes, batch->size, newest->size);
     if (status < 0) {
         /* it is synced, or a loss of power may bring back what was cut off */
-        if (ftruncate(file->newest, (off_t)newest->size) < 0 || fdatasync(file->newest) < 0) {
+        if (ftruncate(file->newest, (off_t)newest->size) < 0 ||
+            portable_sync(file->newest, true) < 0) {
             file->failed = status; /* 2 */
             batch->is_uncertain = true;
         }
         return status;
     }
-    if (batch->syncs && fdatasync(file->newest) < 0) {
+    if (batch->syncs && portable_sync(file->newest, true) < 0) {
         batch->is_uncertain = true;
         return file->failed = -errno;
     }
@@ -410,7 +412,7 @@ static int log_file_store_groups(struct log_file *file, const struct log_file_ch
         return status;
     }
     status = bide_log_write_all_(file->groups, change->bytes, change->size, file->groups_size);
-    if (status == 0 && syncs && fdatasync(file->groups) < 0)
+    if (status == 0 && syncs && portable_sync(file->groups, true) < 0)
         status = -errno;
     if (status == 0) {
         file->groups_size += change->size;

@@ -16,6 +16,8 @@
 #define _GNU_SOURCE
 #include "file.h"
 
+#include "../system/portable.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -24,7 +26,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -71,7 +72,8 @@ static int log_file_open_regular(const struct log_file *file, const char *name, 
 
 int bide_log_file_sync_directory_(struct log_file *file)
 {
-    if (!file->directory_is_unsynced && fsync(file->directory) < 0 && errno != EINVAL) {
+    if (!file->directory_is_unsynced && portable_sync(file->directory, false) < 0 &&
+        errno != EINVAL) {
         file->failed = -errno;
         file->directory_is_unsynced = true;
     }
@@ -114,7 +116,7 @@ int bide_log_file_make_(struct log_file *file, const char *name, const char *fre
     if (descriptor < 0)
         return descriptor;
     int status = bide_log_write_all_(descriptor, bytes, size, 0);
-    if (status == 0 && fdatasync(descriptor) < 0)
+    if (status == 0 && portable_sync(descriptor, true) < 0)
         status = -errno;
     bool is_renamed = false;
     if (status == 0 && renameat(file->directory, fresh, file->directory, name) < 0)
@@ -225,10 +227,10 @@ static int log_file_sync_parent(const struct log_file *file)
 {
     int parent = openat(file->directory, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (parent < 0 && errno == EACCES) /* it may be entered, but not read */
-        return syncfs(file->directory) < 0 ? -errno : 0;
+        return portable_sync_file_system(file->directory) < 0 ? -errno : 0;
     if (parent < 0)
         return -errno;
-    int status = fsync(parent) < 0 && errno != EINVAL && errno != EROFS ? -errno : 0;
+    int status = portable_sync(parent, false) < 0 && errno != EINVAL && errno != EROFS ? -errno : 0;
     close(parent);
     return status;
 }
@@ -236,7 +238,7 @@ static int log_file_sync_parent(const struct log_file *file)
 /* Draws the log's number, for a signature. */
 static int log_file_sign(struct log_file *file, uint8_t header[LOG_FILE_HEADER])
 {
-    if (getrandom(&file->id, sizeof file->id, 0) != (ssize_t)sizeof file->id)
+    if (portable_random(&file->id, sizeof file->id) != 0)
         return -EIO;
     bide_log_header_write_(header, LOG_FILE_LOG, file->id, 0);
     return log_file_sync_parent(file); /* 1 */
@@ -261,7 +263,7 @@ static int log_file_begin_use(struct log_file *file, const uint8_t header[LOG_FI
 {
     static const uint8_t in_use = 1;
     int status = bide_log_write_all_(file->lock, header, LOG_FILE_HEADER, 0);
-    if (status == 0 && fdatasync(file->lock) < 0)
+    if (status == 0 && portable_sync(file->lock, true) < 0)
         status = -errno;
     if (status == 0)
         status = bide_log_file_sync_directory_(file);
@@ -490,7 +492,7 @@ static int log_file_copy_rest(struct log_file *file, int descriptor, uint64_t fr
     if (to < 0)
         return to;
     int status = log_file_copy(descriptor, from, size, to, 0);
-    if (status == 0 && fdatasync(to) < 0)
+    if (status == 0 && portable_sync(to, true) < 0)
         status = -errno;
     if (status == 0)
         status = bide_log_file_sync_directory_(file);
@@ -511,7 +513,8 @@ static int log_file_keep_rest(struct log_file *file, const char *name, int descr
         snprintf(kept, sizeof kept, "torn-%s-%" PRIu64 ".%d", name, from, n);
         status = log_file_copy_rest(file, descriptor, from, size, kept);
     }
-    if (status == 0 && (ftruncate(descriptor, (off_t)from) < 0 || fdatasync(descriptor) < 0))
+    if (status == 0 &&
+        (ftruncate(descriptor, (off_t)from) < 0 || portable_sync(descriptor, true) < 0))
         status = -errno;
     if (status < 0)
         return log_file_problem(problem, path, name, status, NULL);
@@ -585,7 +588,7 @@ static int log_file_recover_segments(struct log_file *file, char *problem, const
             return status;
     }
     status = file->is_clean ? 0 : log_file_copy(file->newest, 0, end, file->newest, 0); /* 2 */
-    if (status == 0 && fdatasync(file->newest) < 0)
+    if (status == 0 && portable_sync(file->newest, true) < 0)
         status = -errno;
     if (status < 0)
         return log_file_problem(problem, path, name, status, NULL);
@@ -653,7 +656,7 @@ static int log_file_recover_groups(struct log_file *file, char *problem, const c
     file->groups_live = bide_log_groups_encode_(file, true, NULL);
     if (is_ahead || !file->is_clean) /* 4, 2 */
         status = log_file_rewrite_groups(file);
-    else if (fdatasync(descriptor) < 0)
+    else if (portable_sync(descriptor, true) < 0)
         status = -errno;
     return status < 0 ? log_file_problem(problem, path, "groups", status, NULL) : 0;
 }

@@ -235,14 +235,31 @@ BIDE_INLINE int portable_take_pending(const sigset_t *set)
 #endif
 }
 
-/* As fdatasync, or fsync. (On macOS these leave the data in the cache of the device.) */
+/*
+ * As fdatasync, or fsync. (On macOS these leave the data in the cache of the device. F_FULLFSYNC does not, and file
+ * systems that lack it get an fsync. Its other errors are errors: an fsync after them could succeed.)
+ */
 BIDE_INLINE int portable_sync(int fd, bool only_data)
 {
 #ifdef __APPLE__
     (void)only_data;
-    return fcntl(fd, F_FULLFSYNC) == 0 ? 0 : fsync(fd);
+    if (fcntl(fd, F_FULLFSYNC) == 0)
+        return 0;
+    bool is_absent = errno == ENOTSUP || errno == EOPNOTSUPP || errno == ENOTTY || errno == EINVAL;
+    return is_absent ? fsync(fd) : -1;
 #else
     return only_data ? fdatasync(fd) : fsync(fd);
+#endif
+}
+
+/* As syncfs. Other systems have no such call: -1, and errno stays. */
+BIDE_INLINE int portable_sync_file_system(int fd)
+{
+#ifdef __linux__
+    return syncfs(fd);
+#else
+    (void)fd;
+    return -1;
 #endif
 }
 

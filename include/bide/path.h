@@ -12,12 +12,13 @@
  * last name, restricted, and then use that name in it. Another process that replaces a directory by a
  * symbolic link meanwhile cannot lead the operation out of the root.
  *
- * A path under a restricted root is opened by openat2(2), Linux 5.6. Without it the path is opened name
- * by name, and no name is followed that is a symbolic link: its text is read, and resolved under the root.
- * The results are the same, with these exceptions. BIDE_PATH_NO_XDEV ends with -ENOSYS. The kernel's
- * protection of links in directories such as /tmp does not apply. A path ends with -ENAMETOOLONG if the
- * text of a link and the rest of the path exceed 8,191 bytes, or the names from the root 4,095. It ends
- * with -ELOOP after 100,000 names; each ".." counts the names above it.
+ * A path under a restricted root is opened by openat2(2), Linux 5.6. Without it, or if a filter of system
+ * calls refuses it (-ENOSYS, -EPERM), the path is opened name by name, and no name is followed that is a
+ * symbolic link: its text is read, and resolved under the root. The results are the same, with these
+ * exceptions. BIDE_PATH_NO_XDEV ends with -ENOSYS, or with the -EPERM of the filter. The kernel's protection
+ * of links in directories such as /tmp does not apply. A path ends with -ENAMETOOLONG if the text of a link
+ * and the rest of the path exceed 8,191 bytes, or the names from the root 4,095. It ends with -ELOOP after
+ * 100,000 names; each ".." counts the names above it, and so does each attempt after names were changed.
  *
  * An empty path, "", names the directory of the root itself, which may be any open file then:
  *
@@ -35,7 +36,7 @@
  * bide_symlink_at, bide_realpath_at, bide_chown_at, bide_statfs_at and bide_utimes_at end with
  * -EOPNOTSUPP there.
  *
- * Why it is correct: src/io/path_calls.c.
+ * Why it is correct: src/io/path_open.c, path_place.c and path_walk.c.
  */
 #ifndef BIDE_PATH_H
 #define BIDE_PATH_H
@@ -216,6 +217,14 @@ bide_awaiter *bide_unlink_at(bide_file_operation *operation, const bide_path_roo
 BIDE_MUST_AWAIT
 bide_awaiter *bide_make_directory_at(bide_file_operation *operation, const bide_path_root *root,
                                      const char *path, unsigned mode);
+
+/*
+ * Of the library: opens under a root at once, on any thread. `directory` is a descriptor or AT_FDCWD. Returns a
+ * descriptor, close-on-exec, or a negative errno. bide_path_open_ may block. bide_path_open_cached_ opens only what
+ * the kernel can look up in its cache; else it returns -EAGAIN.
+ */
+int bide_path_open_(int directory, const char *path, int flags, unsigned mode, unsigned resolve);
+int bide_path_open_cached_(int directory, const char *path, int flags, unsigned resolve);
 
 BIDE_EXTERN_C_END
 

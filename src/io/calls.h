@@ -43,7 +43,7 @@ ptrdiff_t bide_call_map_(bide_io_operation *operation);
 ptrdiff_t bide_call_prefault_(bide_io_operation *operation);
 ptrdiff_t bide_call_copy_range_(bide_io_operation *operation); /* file_copy.c */
 
-/* These may block, too: path_calls.c. */
+/* These may block, too: path_open.c, path_calls.c. */
 ptrdiff_t bide_call_open_(bide_io_operation *operation);
 ptrdiff_t bide_call_open_temporary_(bide_io_operation *operation);
 ptrdiff_t bide_call_rename_(bide_io_operation *operation);
@@ -59,7 +59,7 @@ ptrdiff_t bide_call_chmod_(bide_io_operation *operation);
 ptrdiff_t bide_call_chown_(bide_io_operation *operation);
 ptrdiff_t bide_call_utimes_(bide_io_operation *operation);
 
-/* The number of a root's directory; AT_FDCWD: the working directory. */
+/* Roots: path_open.c. The number of a root's directory; AT_FDCWD: the working directory. */
 int bide_path_fd_(const struct bide_path_root *root);
 
 /*

@@ -9,29 +9,26 @@
  * 2. Below a directory that may not be left (BENEATH, IN_ROOT) this file never passes ".." to the kernel. It
  *    removes the last of `names`, and enters the others again from the root. So another process that moves a
  *    directory meanwhile cannot lead the walk above the root. If one of the names is gone or has become a link,
- *    the walk fails with -EAGAIN, as openat2(2) does, and the caller tries again.
+ *    the walk begins again from the root, and after PATH_TRIES attempts it fails with -EAGAIN.
  * 3. The last name is opened with the caller's flags, by the same rule. A link in its place is read, and the walk
- *    continues with its text. If the link is gone by then, the walk fails with -EAGAIN.
+ *    continues with its text. If the link is gone by then, the walk begins again.
  * 4. Two descriptors are open at once, whatever the length of the path.
  * 5. Entering `names` again takes time in proportion to their number. So a path of many names and many ".." would
- *    take the square. The walk ends with -ELOOP after PATH_WALK_OPENS names.
+ *    take the square. The walk ends with -ELOOP after PATH_WALK_OPENS names. Attempts that found changed names count
+ *    together: another process cannot make the walk longer.
  *
  * A magic link of /proc has a text that is no path, or one that names another object. None is followed. A link of
  * /proc counts as magic if its text is absolute, or has the form of a name without a path ("pipe:[1]").
  *
- * What openat2(2) does beyond this: it knows mounts, and applies the kernel's protection of links in directories
- * such as /tmp (protected_symlinks).
+ * openat2(2) also knows mounts, and applies the kernel's protection of links in directories such as /tmp
+ * (protected_symlinks).
  */
 #define _GNU_SOURCE
 #include "path_walk.h"
 
-#include "bide/path.h"
+#include "path_place.h"
 
-#include "operation.h"
-
-#include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -267,10 +264,28 @@ static int path_walk_step(path_walk *walk)
     return error != 0 ? error : PATH_WALK_CONTINUES;
 }
 
+/* One attempt. -EAGAIN: names were changed meanwhile. */
+static int path_walk_try(path_walk *walk, const char *path, size_t length)
+{
+    walk->at = walk->root;
+    walk->links = 0;
+    walk->length = 0;
+    walk->names[0] = '\0';
+    memcpy(walk->rest, path, length + 1);
+    int result = path[0] == '/' ? path_walk_to_top(walk) : 0;
+    if (result == 0)
+        result = PATH_WALK_CONTINUES;
+    while (result == PATH_WALK_CONTINUES)
+        result = path_walk_step(walk);
+    if (walk->at != walk->root)
+        close(walk->at);
+    return result;
+}
+
 int bide_path_walk_(int root, const char *path, int flags, unsigned mode, unsigned resolve)
 {
     enum { BOTH = BIDE_PATH_BENEATH | BIDE_PATH_IN_ROOT };
-    path_walk walk = {.root = root, .at = root, .flags = flags, .mode = mode, .resolve = resolve};
+    path_walk walk = {.root = root, .flags = flags, .mode = mode, .resolve = resolve};
     size_t length = strnlen(path, PATH_MAX);
     if ((resolve & BOTH) == BOTH)
         return -EINVAL;
@@ -285,13 +300,8 @@ int bide_path_walk_(int root, const char *path, int flags, unsigned mode, unsign
     bool is_from_root = path[0] != '/' || (resolve & BIDE_PATH_IN_ROOT) != 0;
     if (is_from_root && root != AT_FDCWD && fcntl(root, F_GETFD) < 0)
         return -EBADF;
-    memcpy(walk.rest, path, length + 1);
-    int result = path[0] == '/' ? path_walk_to_top(&walk) : 0;
-    if (result == 0)
-        result = PATH_WALK_CONTINUES;
-    while (result == PATH_WALK_CONTINUES)
-        result = path_walk_step(&walk);
-    if (walk.at != walk.root)
-        close(walk.at);
+    int result = -EAGAIN;
+    for (int i = 0; i < PATH_TRIES && result == -EAGAIN; i++)
+        result = path_walk_try(&walk, path, length);
     return result;
 }

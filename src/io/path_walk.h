@@ -5,7 +5,7 @@
 /*
  * Opens `path` from the directory `root`, which is AT_FDCWD or a descriptor, with the restrictions `resolve`
  * (path.h). A new descriptor, close-on-exec; or a negative errno, that of openat2(2). -EAGAIN: names were changed
- * meanwhile. -ENOSYS: BIDE_PATH_NO_XDEV, because mounts cannot be told apart. May block.
+ * in each of PATH_TRIES attempts. -ENOSYS: BIDE_PATH_NO_XDEV, because a walk does not see mounts. May block.
  */
 int bide_path_walk_(int root, const char *path, int flags, unsigned mode, unsigned resolve);
 

@@ -10,7 +10,7 @@
  *    memory, where a call on a thread would be.
  * 3. An open is one call, unless the kernel refuses: names change while it looks at ".." (EAGAIN), or the
  *    file system has no files without a name. Then the file pool does what more there is to do
- *    (path_calls.c).
+ *    (path_open.c).
  */
 #define _GNU_SOURCE
 #include "loop.h"

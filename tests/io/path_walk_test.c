@@ -46,6 +46,60 @@ UNCHECKED_BY_MSAN __attribute__((no_sanitize_address)) long __wrap_syscall(long 
     return __real_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 
+/* ---- Steps of a walk ---- */
+
+enum { DEPTH = 1000, NAMES_MAX = 100000 /* of path.h */ };
+
+static bool counts;           /* opens below a directory */
+static unsigned steps;        /* that were counted */
+static unsigned ups;          /* of these, for ".." */
+static unsigned renames_at;   /* the name behind each such ".." has been renamed; 0: none has */
+static unsigned renames_left; /* how often */
+
+int __real_openat64(int directory, const char *name, int flags, ...);
+int __wrap_openat64(int directory, const char *name, int flags, ...);
+
+int __wrap_openat64(int directory, const char *name, int flags, ...)
+{
+    static bool goes_up;
+    va_list list;
+    va_start(list, flags);
+    mode_t mode = (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE ? va_arg(list, mode_t) : 0;
+    va_end(list);
+    if (!counts)
+        return __real_openat64(directory, name, flags, mode);
+    steps++;
+    bool is_renamed = goes_up && renames_at != 0 && ups % renames_at == 0 && renames_left != 0;
+    goes_up = strcmp(name, ".") == 0; /* (so a walk looks whether the directory may be searched) */
+    ups += goes_up;
+    if (is_renamed) {
+        renames_left--;
+        errno = ENOENT;
+        return -1;
+    }
+    return __real_openat64(directory, name, flags, mode);
+}
+
+/* Walks down DEPTH directories, up again `count` of them, and opens a directory. Returns 0 or the error. */
+static int walk_up(int root, unsigned count, unsigned resolve)
+{
+    static char path[5000];
+    char *at = path;
+    for (int i = 0; i < DEPTH; i++)
+        at = stpcpy(at, "n/");
+    for (unsigned i = 0; i < count; i++)
+        at = stpcpy(at, "../");
+    strcpy(at, "n");
+    steps = ups = 0;
+    counts = true;
+    int fd = bide_path_open_(root, path, O_RDONLY | O_DIRECTORY, 0, resolve);
+    counts = false;
+    if (fd < 0)
+        return fd;
+    close(fd);
+    return 0;
+}
+
 /* The kernel's answer: a number, or a negative errno. */
 static int open_by_kernel(int root, const char *path, int flags, unsigned resolve)
 {
@@ -342,6 +396,65 @@ static void a_root_of_one_file_system_is_refused(void **state)
     assert_int_equal(world_wait(world, bide_readlink_at(&operation, &root, "missing", text, sizeof text)), -EINVAL);
 }
 
+static int begin_deep_tree(void **state)
+{
+    char path[200];
+    int status = begin_tree(state);
+    snprintf(path, sizeof path, "%.99s/tree", base);
+    int at = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    for (int i = 0; i <= DEPTH; i++) {
+        assert_int_equal(mkdirat(at, "n", 0755), 0);
+        int next = openat(at, "n", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        close(at);
+        at = next;
+    }
+    close(at);
+    renames_at = renames_left = 0;
+    return status;
+}
+
+static int open_deep_tree(void)
+{
+    char path[200];
+    snprintf(path, sizeof path, "%.99s/tree", base);
+    return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+/* Each ".." enters the names above it again. A name is opened at most twice. */
+static void a_walk_ends_after_a_number_of_names(void **state)
+{
+    (void)state;
+    int root = open_deep_tree(), before = count_descriptors();
+    assert_int_equal(walk_up(root, 90, BIDE_PATH_BENEATH), 0);
+    assert_in_range(steps, 80000, 2 * NAMES_MAX);
+    assert_int_equal(walk_up(root, 600, BIDE_PATH_BENEATH), -ELOOP);
+    assert_in_range(steps, NAMES_MAX, 2 * NAMES_MAX);
+    assert_int_equal(walk_up(root, 600, BIDE_PATH_IN_ROOT), -ELOOP);
+    assert_in_range(steps, NAMES_MAX, 2 * NAMES_MAX);
+    assert_int_equal(walk_up(root, 600, BIDE_PATH_NO_SYMLINKS), 0); /* the kernel goes up */
+    assert_int_equal(count_descriptors(), before);
+    close(root);
+}
+
+static void names_that_change_do_not_make_a_walk_longer(void **state)
+{
+    (void)state;
+    int root = open_deep_tree(), before = count_descriptors();
+    renames_at = 50;
+    renames_left = 1; /* the second attempt finds the directory, if both have few names */
+    assert_int_equal(walk_up(root, 50, BIDE_PATH_BENEATH), 0);
+    assert_int_equal(renames_left, 0);
+    renames_left = UINT_MAX; /* no attempt finds it */
+    assert_int_equal(walk_up(root, 60, BIDE_PATH_BENEATH), -ELOOP);
+    assert_in_range(steps, NAMES_MAX, 2 * NAMES_MAX);
+    renames_at = 1;
+    renames_left = UINT_MAX;
+    assert_int_equal(walk_up(root, 1, BIDE_PATH_BENEATH), -ELOOP);
+    assert_in_range(steps, NAMES_MAX, 2 * NAMES_MAX);
+    assert_int_equal(count_descriptors(), before);
+    close(root);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -350,6 +463,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_closed_root_is_reported, begin_tree, end_tree),
         cmocka_unit_test_setup_teardown(magic_links_lead_nowhere, begin_tree, end_tree),
         cmocka_unit_test_setup_teardown(a_root_of_one_file_system_is_refused, begin_tree, end_tree),
+        cmocka_unit_test_setup_teardown(a_walk_ends_after_a_number_of_names, begin_deep_tree, end_tree),
+        cmocka_unit_test_setup_teardown(names_that_change_do_not_make_a_walk_longer, begin_deep_tree, end_tree),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

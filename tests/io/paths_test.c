@@ -25,7 +25,7 @@
 
 /* ---- A kernel without openat2 ---- */
 
-static bide_atomic(bool) refuses_openat2;
+static bide_atomic(int) refusal; /* the error of openat2; 0: none */
 
 long __real_syscall(long number, ...);
 long __wrap_syscall(long number, ...);
@@ -39,8 +39,9 @@ UNCHECKED_BY_MSAN __attribute__((no_sanitize_address)) long __wrap_syscall(long 
     for (int i = 0; i < 6; i++)
         a[i] = va_arg(list, long);
     va_end(list);
-    if (number == SYS_openat2 && bide_atomic_load(&refuses_openat2, relaxed)) {
-        errno = ENOSYS;
+    int error = bide_atomic_load(&refusal, relaxed);
+    if (number == SYS_openat2 && error != 0) {
+        errno = error;
         return -1;
     }
     return __real_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
@@ -174,14 +175,21 @@ static int begin_paths(void **state)
 
 static int begin_without_openat2(void **state)
 {
-    bide_atomic_store(&refuses_openat2, true, relaxed);
+    bide_atomic_store(&refusal, ENOSYS, relaxed);
+    return begin_paths(state);
+}
+
+/* As a filter of system calls does that does not know it. */
+static int begin_with_openat2_forbidden(void **state)
+{
+    bide_atomic_store(&refusal, EPERM, relaxed);
     return begin_paths(state);
 }
 
 static int end_paths(void **state)
 {
     int status = world_end(state);
-    bide_atomic_store(&refuses_openat2, false, relaxed);
+    bide_atomic_store(&refusal, 0, relaxed);
     remove_all(base);
     return status;
 }
@@ -734,8 +742,8 @@ static void nothing_leads_out_of_a_root_meanwhile(void **state)
             const char *path =
                 codes[j] == UNLINK || codes[j] == CHMOD ? "directory/inner" : "directory/new";
             bool has_two = codes[j] >= ONE_PATH;
-            assert_is_status_of_race(call_own(world, codes[j], &own, &root,
-                                              has_two ? "file" : path, has_two ? path : NULL));
+            assert_is_status_of_race(call_own(world, codes[j], &own, &root, has_two ? "file" : path,
+                                              has_two ? path : NULL));
             assert_is_status_of_race(call_own(world, CREATE, &own, &root, "file", NULL));
         }
     }
@@ -968,6 +976,10 @@ static void an_open_that_would_block_fails(void **state)
     {                                                                          \
 #name "_without_openat2", name, begin_without_openat2, end_paths, NULL \
     }
+#define test_with_openat2_forbidden(name)                                                    \
+    {                                                                                        \
+#name "_with_openat2_forbidden", name, begin_with_openat2_forbidden, end_paths, NULL \
+    }
 
 int main(void)
 {
@@ -975,12 +987,14 @@ int main(void)
         path_test(operations_do_what_the_calls_do),
         path_test(a_restricted_root_is_not_left),
         test_without_openat2(a_restricted_root_is_not_left),
+        test_with_openat2_forbidden(a_restricted_root_is_not_left),
         path_test(a_root_may_be_the_top),
         test_without_openat2(a_root_may_be_the_top),
         path_test(links_may_be_refused),
         test_without_openat2(links_may_be_refused),
         path_test(an_unknown_restriction_is_refused),
         test_without_openat2(an_unknown_restriction_is_refused),
+        test_with_openat2_forbidden(an_unknown_restriction_is_refused),
         path_test(a_restricted_name_needs_a_descriptor),
         test_without_openat2(a_restricted_name_needs_a_descriptor),
         path_test(nothing_leads_out_of_a_root_meanwhile),

@@ -2,7 +2,8 @@
  * The numbers of errors, which operations end with as negative: those of <errno.h>. Floor: base.
  *
  * A compiler for bare metal may come without a libc and so without that header; the few that the
- * core uses then have the numbers that Linux gives them.
+ * core uses then have the numbers that Linux gives them. macOS and the BSDs lack those of keys and of a
+ * remote's error, which names and TLS use: they are defined here.
  */
 #ifndef BIDE_ERRORS_H
 #define BIDE_ERRORS_H
@@ -50,6 +51,15 @@
 #endif
 #ifndef ECANCELED
 #define ECANCELED 125
+#endif
+#if !defined EREMOTEIO && defined EBADRPC
+#define EREMOTEIO EBADRPC
+#endif
+#if !defined EKEYEXPIRED && !defined _WIN32
+#define ENOKEY       126
+#define EKEYEXPIRED  127
+#define EKEYREVOKED  128
+#define EKEYREJECTED 129
 #endif
 
 #endif

@@ -19,9 +19,8 @@
  * directory is its "index.html", or, if the options say so, a page that lists it, or 404; without a
  * final "/" it is redirected.
  *
- * Nothing outside the directory is reached: ".." is rejected, and the kernel resolves the path
- * beneath the directory (openat2(2)). Without that call the path is opened part by part, and
- * symbolic links are not followed. Links are followed inside the directory if the options say so.
+ * Nothing outside the directory is reached: ".." is rejected, and the path is opened as under a
+ * restricted root (path.h). Links are followed inside the directory if the options say so.
  * Only regular files are served. Names that begin with "." are hidden, except ".well-known".
  *
  * The server's thread opens a path that is in the kernel's cache; for others it uses the options'
@@ -64,7 +63,6 @@ typedef struct bide_http_files_options {
 typedef struct bide_http_files {
     bide_http_files_options options;
     int root_and_1_; /* a descriptor and one; 0: closed */
-    bool is_simple;  /* the kernel has no openat2(2) */
 } bide_http_files;
 
 /* The folder's descriptor; -1: it is closed. */

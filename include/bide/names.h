@@ -46,6 +46,7 @@
 #include "bide/auto_event.h"
 #include "bide/blocking.h"
 #include "bide/deadline.h"
+#include "bide/errors.h"
 #include "bide/event.h"
 #include "bide/scope.h"
 #include "bide/sleep.h"

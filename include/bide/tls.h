@@ -30,6 +30,7 @@
 #define BIDE_TLS_H
 
 #include "bide/detail/beside.h"
+#include "bide/errors.h"
 #include "bide/stream.h"
 
 BIDE_EXTERN_C_BEGIN

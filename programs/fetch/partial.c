@@ -44,6 +44,11 @@ static bool is_same_time(struct timespec one, struct timespec other)
     return one.tv_sec == other.tv_sec && one.tv_nsec == other.tv_nsec;
 }
 
+#ifdef __APPLE__
+#define st_mtim st_mtimespec
+#define st_ctim st_ctimespec
+#endif
+
 bool partial_is_unchanged(const struct stat *one, const struct stat *other)
 {
     return partial_is_same(one, other) && one->st_size == other->st_size &&

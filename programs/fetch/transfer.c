@@ -7,7 +7,8 @@
  */
 #include "tasks.h"
 
-#include <errno.h>
+#include <bide/errors.h>
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

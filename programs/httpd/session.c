@@ -3,9 +3,9 @@
 
 #include <bide/coroutine.h>
 #include <bide/deadline.h>
+#include <bide/errors.h>
 #include <bide/sleep.h>
 
-#include <errno.h>
 #include <stdalign.h>
 #include <stdio.h>
 #include <string.h>

@@ -25,8 +25,8 @@
 #include "parse.h"
 
 #include "bide/coroutine.h"
+#include "bide/errors.h"
 
-#include <errno.h>
 #include <string.h>
 
 /* ---- The head of a request ---- */

@@ -6,7 +6,7 @@
  *
  * Why it is correct:
  * 1. The path is decoded once and checked after that: ".." gets a 404 and a NUL a 400. In addition,
- *    the kernel resolves the path beneath the directory (find_file.c).
+ *    the path is opened beneath the directory (find_file.c).
  * 2. Tag, time and size come from the descriptor whose bytes are sent, so they match those bytes. A
  *    file that is replaced meanwhile is a different file.
  * 3. If a file shrinks while it is being sent, the announced length is wrong, and the connection is
@@ -21,31 +21,29 @@
 #include "bide/coroutine.h"
 #include "bide/http_router.h"
 
+#include "../system/portable.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
-#include <sys/syscall.h>
 #include <unistd.h>
+
+#ifdef O_PATH
+enum { HTTP_FILES_ROOT = O_PATH | O_DIRECTORY | O_CLOEXEC };
+#else
+enum { HTTP_FILES_ROOT = O_RDONLY | O_DIRECTORY | O_CLOEXEC };
+#endif
 
 int bide_http_files_open(bide_http_files *files, const bide_http_files_options *options)
 {
-    struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_BENEATH};
     files->options = *options;
     if (options->index == NULL)
         files->options.index = "index.html";
-    files->root_and_1_ = 1 + open(options->root, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (files->root_and_1_ == 0)
-        return -errno;
-    long fd = syscall(SYS_openat2, bide_http_files_root_(files), ".", &how, sizeof how);
-    files->is_simple = fd < 0;
-    if (fd >= 0)
-        close((int)fd);
-    return 0;
+    files->root_and_1_ = 1 + open(options->root, HTTP_FILES_ROOT);
+    return files->root_and_1_ == 0 ? -errno : 0;
 }
 
 void bide_http_files_close(bide_http_files *files)
@@ -140,10 +138,10 @@ static void http_files_describe(bide_http_files_exchange *self)
     static const char suffixes[3][4] = {"", "-gz", "-br"};
     const struct stat *about = &self->found.about;
     http_files_print(self->tag, sizeof self->tag, "\"%llx.%lx-%llx%s\"",
-                     (unsigned long long)about->st_mtim.tv_sec,
-                     (unsigned long)about->st_mtim.tv_nsec, (unsigned long long)about->st_size,
-                     suffixes[self->found.encoding]);
-    bide_http_print_date(self->modified, about->st_mtim.tv_sec);
+                     (unsigned long long)PORTABLE_MTIME(about).tv_sec,
+                     (unsigned long)PORTABLE_MTIME(about).tv_nsec,
+                     (unsigned long long)about->st_size, suffixes[self->found.encoding]);
+    bide_http_print_date(self->modified, about->st_mtime);
     self->modified[BIDE_HTTP_DATE_SIZE] = '\0';
     self->type = bide_http_content_type(self->found.files, self->path, self->found.path_size);
 }
@@ -210,7 +208,7 @@ static int http_files_start_parts(bide_http_files_exchange *self)
     char type[64];
     uint64_t random;
     /* The file contains such a line by chance only: the probability is one in 2^64. */
-    if (getrandom(&random, sizeof random, 0) != sizeof random)
+    if (portable_random(&random, sizeof random) != 0)
         return -EIO;
     http_files_print(self->boundary, sizeof self->boundary, "%016llx", (unsigned long long)random);
     for (int i = 0; i <= self->range_count; i++) {
@@ -435,7 +433,7 @@ bide_declared_coroutine(bide_http_files_body)
     }
 
     http_files_describe(self);
-    self->i = bide_http_conditions_(&self->exchange, self->tag, self->found.about.st_mtim.tv_sec);
+    self->i = bide_http_conditions_(&self->exchange, self->tag, self->found.about.st_mtime);
     if (self->i != 0) {
         HTTP_FILES_TRY(http_files_add_fields(self));
         if (self->i == 304) {
@@ -446,9 +444,8 @@ bide_declared_coroutine(bide_http_files_body)
         }
         bide_return(0);
     }
-    self->range_count =
-        bide_http_ranges_(&self->exchange, self->tag, self->found.about.st_mtim.tv_sec,
-                          (uint64_t)self->found.about.st_size, self->ranges);
+    self->range_count = bide_http_ranges_(&self->exchange, self->tag, self->found.about.st_mtime,
+                                          (uint64_t)self->found.about.st_size, self->ranges);
     if (self->range_count < 0) {
         http_files_print(self->part, sizeof self->part, "bytes */%llu",
                          (unsigned long long)self->found.about.st_size);

@@ -1,70 +1,31 @@
 /*
- * Opens a file below a directory with openat2(2). The kernel resolves the path beneath the directory,
- * no matter which links and ".." it contains, or which are created during the lookup. Without
- * openat2(2) the path is opened part by part, and no link is followed.
+ * Opens a file below a directory, as under a restricted root (path.h): the path stays beneath the directory, no
+ * matter which links and ".." it contains, or which are created during the lookup.
  *
  * Threads: bide_http_find_file_ uses only its argument, so any thread may call it.
  */
 #define _GNU_SOURCE
 #include "conditions.h"
 
+#include "bide/path.h"
+
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <linux/openat2.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { FIND_FILE_FLAGS = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY };
 
-/* Opens the path part by part and follows no link. */
-static int find_file_open_by_parts(int root, const char *path)
-{
-    int directory = root;
-    for (;;) {
-        char part[NAME_MAX + 1];
-        const char *end = strchrnul(path, '/');
-        size_t size = (size_t)(end - path);
-        bool is_last = end[strspn(end, "/")] == '\0';
-        if (size > NAME_MAX) {
-            errno = ENAMETOOLONG;
-            break;
-        }
-        memcpy(part, size != 0 ? path : ".", size != 0 ? size : 1);
-        part[size != 0 ? size : 1] = '\0';
-        int next = openat(directory, part,
-                          FIND_FILE_FLAGS | O_NOFOLLOW | (*end == '/' ? O_DIRECTORY : 0), 0);
-        int error = errno;
-        if (directory != root)
-            close(directory);
-        errno = error;
-        if (next < 0 || is_last)
-            return next >= 0 ? next : -errno;
-        directory = next;
-        path = end + strspn(end, "/");
-    }
-    int error = -errno;
-    if (directory != root)
-        close(directory);
-    return error;
-}
-
 static int find_file_open_below(const bide_http_found_ *found, const char *path)
 {
     const bide_http_files *files = found->files;
-    if (files->is_simple)
-        return found->only_cached ? -EAGAIN
-                                  : find_file_open_by_parts(bide_http_files_root_(files), path);
-    struct open_how how = {
-        .flags = FIND_FILE_FLAGS,
-        .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS |
-                   (files->options.follows_links ? 0 : RESOLVE_NO_SYMLINKS) |
-                   (found->only_cached ? RESOLVE_CACHED : 0),
-    };
-    long fd = syscall(SYS_openat2, bide_http_files_root_(files), *path != '\0' ? path : ".", &how,
-                      sizeof how);
-    return fd >= 0 ? (int)fd : -errno;
+    unsigned resolve = BIDE_PATH_BENEATH | BIDE_PATH_NO_MAGICLINKS |
+                       (files->options.follows_links ? 0 : BIDE_PATH_NO_SYMLINKS);
+    int root = bide_http_files_root_(files);
+    if (*path == '\0')
+        path = ".";
+    return found->only_cached ? bide_path_open_cached_(root, path, FIND_FILE_FLAGS, resolve)
+                              : bide_path_open_(root, path, FIND_FILE_FLAGS, 0, resolve);
 }
 
 static int find_file_open_and_stat(bide_http_found_ *found, const char *path, struct stat *about)

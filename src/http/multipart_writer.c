@@ -7,10 +7,11 @@
 #define _GNU_SOURCE
 #include "bide/http_multipart_writer.h"
 
+#include "../system/portable.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 
 /* Where a text goes. It is counted also if it does not fit. */
 typedef struct multipart_out {
@@ -105,7 +106,7 @@ static void multipart_put_end(multipart_out *out, const bide_http_multipart_writ
 int bide_http_multipart_writer_init(bide_http_multipart_writer *writer)
 {
     uint64_t random[2];
-    if (getrandom(random, sizeof random, 0) != sizeof random)
+    if (portable_random(random, sizeof random) != 0)
         return -EIO;
     writer->has_part = false;
     snprintf(writer->boundary, sizeof writer->boundary, "%016llx%016llx",

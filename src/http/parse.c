@@ -20,6 +20,8 @@
 
 #include "characters.h"
 
+#include "../system/portable.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -227,8 +229,8 @@ static void http_split_query(http_head *head, bide_slice target)
 /* A valid host is followed by a port that is not empty. */
 static bool http_has_port(bide_slice host)
 {
-    const char *colon = memrchr(host.data, ':', host.size);
-    const char *bracket = memrchr(host.data, ']', host.size);
+    const char *colon = portable_find_last(host.data, ':', host.size);
+    const char *bracket = portable_find_last(host.data, ']', host.size);
     return colon != NULL && (bracket == NULL || bracket < colon) &&
            colon + 1 != host.data + host.size;
 }

@@ -5,6 +5,7 @@
 #include "characters.h"
 
 #include "../base/base64.h"
+#include "../system/portable.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -83,7 +84,7 @@ static bool proxy_is_separator(char byte)
 /* Removes the port from the end of an entry and stores it. An IPv6 address has one only behind its bracket. */
 static bool proxy_split_port(bide_slice *entry, unsigned *port)
 {
-    const char *colon = memrchr(entry->data, ':', entry->size);
+    const char *colon = portable_find_last(entry->data, ':', entry->size);
     *port = 0;
     if (colon == NULL ||
         (entry->data[0] != '[' && memchr(entry->data, ':', entry->size) != colon) ||
@@ -171,7 +172,7 @@ bool bide_http_is_excepted_(const char *list, const bide_http_url *url)
 /* A variable that is not empty, or NULL. */
 static const char *proxy_variable(const char *name)
 {
-    const char *value = secure_getenv(name);
+    const char *value = portable_getenv(name);
     return value != NULL && value[0] != '\0' ? value : NULL;
 }
 

@@ -57,6 +57,8 @@
 #include "bide/coroutine.h"
 #include "bide/extend/http.h"
 
+#include "../system/portable.h"
+
 #include <errno.h>
 #include <stdalign.h>
 #include <string.h>
@@ -72,7 +74,7 @@ enum { HTTP_SERVER_CACHED_SLOTS = 64 };
 static int64_t http_server_system_clock(void)
 {
     struct timespec now;
-    (void)clock_gettime(CLOCK_REALTIME_COARSE, &now);
+    (void)clock_gettime(PORTABLE_REALTIME_COARSE, &now);
     return now.tv_sec;
 }
 

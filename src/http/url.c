@@ -9,6 +9,8 @@
 #include "output.h"
 #include "parse.h"
 
+#include "../system/portable.h"
+
 #include <errno.h>
 #include <string.h>
 
@@ -78,7 +80,8 @@ static bool url_is_name(bide_slice host)
 
 static bool url_parse_authority(bide_http_url *url, bide_slice authority)
 {
-    const char *at = authority.size != 0 ? memrchr(authority.data, '@', authority.size) : NULL;
+    const char *at =
+        authority.size != 0 ? portable_find_last(authority.data, '@', authority.size) : NULL;
     if (at != NULL) {
         url->user = (bide_slice){authority.data, (size_t)(at - authority.data)};
         authority.data = at + 1;
@@ -201,7 +204,7 @@ static bool url_take_last_segment(bide_slice *text, bide_slice *segment)
 {
     if (text->data == NULL)
         return false;
-    const char *slash = text->size != 0 ? memrchr(text->data, '/', text->size) : NULL;
+    const char *slash = text->size != 0 ? portable_find_last(text->data, '/', text->size) : NULL;
     *segment = *text;
     text->size = 0;
     if (slash == NULL) {
@@ -345,7 +348,7 @@ int bide_http_url_resolve(const bide_http_url *base, bide_slice reference, char 
     } else {
         bide_slice directory = {NULL, 0};
         const char *slash =
-            base->path.size != 0 ? memrchr(base->path.data, '/', base->path.size) : NULL;
+            base->path.size != 0 ? portable_find_last(base->path.data, '/', base->path.size) : NULL;
         if (slash != NULL && slash != base->path.data)
             directory = (bide_slice){base->path.data + 1, (size_t)(slash - base->path.data) - 1};
         url_put_path(&to, directory, path);

@@ -9,6 +9,7 @@
 #define BIDE_SYSTEM_PORTABLE_H
 
 #include "bide/compiler.h"
+#include "bide/errors.h"
 
 #ifdef _WIN32
 
@@ -21,7 +22,6 @@ BIDE_INLINE int portable_thread_number(void)
 
 #else
 
-#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -31,6 +31,7 @@ BIDE_INLINE int portable_thread_number(void)
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -56,9 +57,6 @@ BIDE_INLINE int portable_thread_number(void)
 #ifndef MSG_CMSG_CLOEXEC
 #define MSG_CMSG_CLOEXEC 0
 #endif
-#ifndef EREMOTEIO
-#define EREMOTEIO EBADRPC /* 121 on Linux; the BSDs have a number of the same kind */
-#endif
 
 #ifdef __APPLE__
 struct mmsghdr {
@@ -76,6 +74,13 @@ struct mmsghdr {
 #define PORTABLE_MTIME(about) ((about)->st_mtim)
 #define PORTABLE_CTIME(about) ((about)->st_ctim)
 #define PORTABLE_ATIME(about) ((about)->st_atim)
+#endif
+
+/* The time of day, up to a tick of the system. */
+#ifdef CLOCK_REALTIME_COARSE
+#define PORTABLE_REALTIME_COARSE CLOCK_REALTIME_COARSE
+#else
+#define PORTABLE_REALTIME_COARSE CLOCK_REALTIME
 #endif
 
 /* Closes `fd`, and keeps errno. Returns -1. */
@@ -209,6 +214,18 @@ BIDE_INLINE int portable_random(void *bytes, size_t size)
     return getrandom(bytes, size, 0) == (ssize_t)size ? 0 : -1;
 #else
     return getentropy(bytes, size);
+#endif
+}
+
+/* As memrchr: the last such byte of `size` bytes, or NULL. */
+BIDE_INLINE const char *portable_find_last(const char *text, char byte, size_t size)
+{
+#ifdef __linux__
+    return memrchr(text, byte, size);
+#else
+    while (size != 0 && text[size - 1] != byte)
+        size--;
+    return size != 0 ? text + size - 1 : NULL;
 #endif
 }
 

@@ -1,10 +1,10 @@
 /* Failures as an errno and a text: from OpenSSL's queue of errors, which is emptied. */
 #include "internal.h"
 
+#include "bide/errors.h"
+
 #include <openssl/err.h>
 #include <openssl/x509_vfy.h>
-
-#include <errno.h>
 
 static int tls_error_of_verification(long code)
 {

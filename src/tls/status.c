@@ -14,6 +14,8 @@
  */
 #include "internal.h"
 
+#include "bide/errors.h"
+
 #include <openssl/err.h>
 #include <openssl/ocsp.h>
 #include <openssl/x509v3.h>

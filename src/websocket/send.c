@@ -20,17 +20,20 @@
  * 5. A queued close closes the message turn, so the messages that wait for it fail. The holder of the
  *    turn finds `is_closing` and sends nothing either. So the close is the last frame.
  */
+#define _GNU_SOURCE
 #include "websocket.h"
 
 #include "../io/const_cast.h"
+#include "../system/portable.h"
 
 #include "bide/coroutine.h"
 
 #include <errno.h>
 #include <string.h>
-#include <sys/random.h>
 
 /* ---- Masks ---- */
+
+enum { WEBSOCKET_RANDOM_MAX = 256 }; /* of a call */
 
 int bide_websocket_random_(const bide_websocket *websocket, void *data, size_t size)
 {
@@ -38,12 +41,12 @@ int bide_websocket_random_(const bide_websocket *websocket, void *data, size_t s
         return websocket->options.random(data, size);
     char *at = data;
     while (size != 0) {
-        ssize_t count = getrandom(at, size, 0);
-        if (count < 0 && errno != EINTR)
-            return -errno;
-        if (count > 0) {
+        size_t count = size < WEBSOCKET_RANDOM_MAX ? size : WEBSOCKET_RANDOM_MAX;
+        if (portable_random(at, count) == 0) {
             at += count;
-            size -= (size_t)count;
+            size -= count;
+        } else if (errno != EINTR) {
+            return -errno;
         }
     }
     return 0;
@@ -168,7 +171,7 @@ static int websocket_append_answers(bide_websocket *websocket)
 }
 
 void bide_websocket_queue_close_(bide_websocket *websocket, unsigned code, const char *reason,
-                           size_t size)
+                                 size_t size)
 {
     bide_websocket_control_ *close = &websocket->close;
     if (websocket->is_closing)
@@ -219,7 +222,8 @@ bide_coroutine(websocket_answering_body)
     bide_end();
 }
 
-bide_awaiter *bide_websocket_answer_(bide_websocket_answering_ *answering, bide_websocket *websocket)
+bide_awaiter *bide_websocket_answer_(bide_websocket_answering_ *answering,
+                                     bide_websocket *websocket)
 {
     answering->websocket = websocket;
     answering->has_turn = false;

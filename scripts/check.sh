@@ -249,7 +249,7 @@ compile_macos() {
     local begun=$SECONDS status=0
     [ "$stopped" = no ] || return 0
     echo '== macOS, compiled only'
-    ./scripts/compile-macos >"$output" 2>&1 || status=$?
+    BIDEC=$PWD/build/tools/bidec ./scripts/compile-macos >"$output" 2>&1 || status=$?
     case $status in
     0)
         sed 's/^/   /' "$output"
@@ -333,11 +333,12 @@ if [ $long = yes ]; then
     configuration 'clang' build/clang clang clang++ $optimised $lines $benchmarks
     configuration 'gcc ASan+UBSan' build/gcc-asan gcc g++ "${light[@]}" $address
     cross 'i686' build/i686 i686-linux-gnu /usr/i686-linux-gnu/lib/ld-linux.so.2
-    # The parts of other systems: the POSIX table, pipes, and poll() under each loop, from the base up to input and output.
+    # The parts of other systems: the POSIX table, pipes, and poll() under each loop; of the programs httpd and fetch.
     leave_out_long='check storm standard widths bidec cxx examples top fuzz model' \
         configuration 'gcc, POSIX and poll' build/posix gcc g++ -Ddebug=true -Doptimization=0 $lines \
-        -Dplatform=posix -Depoll=false -During=disabled -Dhttp=disabled -Dtls=disabled -Dhttp2=disabled -Dzlib=disabled \
-        -Dprograms=disabled
+        -Dplatform=posix -Depoll=false -During=disabled
+    again 'gcc, POSIX and poll: httpd, fetch' build/posix '' --no-suite long \
+        fetch_epoll httpd_{budgets,files,incidents,tls,failures}_epoll # (epoll stands for poll there)
     # clang 19 checks arguments when they are passed, so arguments from cmocka, which is not instrumented, never count
     # as uninitialised.
     configuration 'clang-19 MSan' build/clang-19-msan clang-19 clang++-19 $optimised $memory \

@@ -163,7 +163,8 @@ static const char *const other_words[] = {
     "const",         "volatile",   "restrict",      "__const",      "__const__",  "__volatile",
     "__volatile__",  "__restrict", "__restrict__",  "static",       "extern",     "register",
     "auto",          "typedef",    "inline",        "__inline",     "__inline__", "_Noreturn",
-    "_Thread_local", "__thread",   "__extension__", "thread_local", "constexpr",  NULL,
+    "_Thread_local", "__thread",   "__extension__", "thread_local", "constexpr",  "_Nullable",
+    "_Nonnull",      NULL,
 };
 
 static bool is_one_of(int token, const char *const *words)

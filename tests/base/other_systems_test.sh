@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The whole library as one program on a system beside glibc of 64 bits, linked statically: its threads' stacks, a fork, a
-# loop. other_systems_test.sh ROOT musl|i686. In TAP. The core for WebAssembly is compiled only: other_systems_test.sh ROOT wasm.
+# loop; and bide-log is compiled. other_systems_test.sh ROOT musl|i686. In TAP. The core for WebAssembly is compiled only: other_systems_test.sh ROOT wasm.
 set -u
 root=$1 system=$2
 scratch=$(mktemp -d)
@@ -57,6 +57,10 @@ fi
         "${compiler[@]}" -static -std=gnu11 -O0 -Wall -Wextra -I. \
             "$root/tests/base/other_systems_test.c" bide.c -o program -pthread -lm
 } >"$scratch/output" 2>&1 || failed "it compiles for $system"
+for source in "$root"/src/log/*.c; do # (with the engines that Linux has)
+    "${compiler[@]}" -fsyntax-only -std=gnu11 -Wall -Wextra -Werror -I"$root/include" -DBIDE_LOG_HAS_SHM=1 -DBIDE_LOG_HAS_REDIS=1 "$source" \
+        >"$scratch/output" 2>&1 || failed "${source#"$root"/} compiles for $system"
+done
 timeout 100 ./program
 status=$?
 [ "$status" -eq 0 ] || echo "Bail out! the program ends with status $status"

@@ -1,5 +1,5 @@
 /*
- * What a path names under a root.
+ * Finds the object or the name of a path under a root.
  *
  * 1. Under a restricted root no path is passed to a call but openat2, apart from a last name. A call
  *    that makes, removes or renames a name does not follow it, even if it is a symbolic link or, on

@@ -26,7 +26,7 @@
 #define AT_EMPTY_PATH 0
 #endif
 
-/* What is tried again because of a race, is tried so often. */
+/* Attempts of a look-up, or of a random name, that meet a race. */
 enum { PATH_TRIES = 128 };
 
 /* The result of a call, or a negative errno. */

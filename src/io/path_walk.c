@@ -154,7 +154,7 @@ static bool path_walk_is_magic(const path_walk *walk, const char *text)
 #endif
 }
 
-/* The error of an open that found no directory at a name that is no link either. -EAGAIN: it was replaced meanwhile: 3. */
+/* The error of an open of a name that is neither a directory nor a link. -EAGAIN: it was replaced meanwhile: 3. */
 static int path_walk_explain(const path_walk *walk, const char *name, int error)
 {
     struct stat about;

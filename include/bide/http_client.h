@@ -204,14 +204,13 @@ BIDE_MUST_AWAIT
 bide_awaiter *bide_http_client_continue(bide_http_client *client);
 
 /*
- * Ends the request, sends what is left of it, and waits for the response's head, which is
- * client->response then.
- * Threads: the stream's. Errors: -EBADMSG (what came is no response, or could be read in two ways, or there were
- * more than 32 of 1xx),
- * -EMSGSIZE (its head is too long, or has too many fields), -EFBIG (its body would be longer than it may
- * be), -EPIPE (the server has closed the connection before it: if that was used before, the request may
- * be tried on another), -ENODATA (in the middle of it), -EINVAL (less was written than promised, and nothing of a
- * response is there), -ECANCELED, -ETIMEDOUT, those of the stream.
+ * Ends the request, sends the rest of it, and waits for the response's head, which is client->response then. After
+ * -EPIPE on a connection that was used before, the request may be tried on another connection.
+ * Threads: the stream's. Errors: -EBADMSG (the input is no response, is ambiguous, or has more than 32 responses of 1xx),
+ * -EMSGSIZE (the head is too long, or has too many fields), -EFBIG (the body would be too long), -EPIPE (the server has
+ * closed the connection before the response), -ENODATA (it has closed it in the middle of the head), -EINVAL (less was
+ * written than promised, or a write never began, and nothing of a response is there), -ECANCELED, -ETIMEDOUT, those of the
+ * stream.
  * Suspends: if the server has not answered. Cancel-safe: yes, it may be waited for again.
  * Progress: that of the stream.
  */

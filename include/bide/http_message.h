@@ -157,7 +157,7 @@ typedef struct bide_http_output {
     bool is_flush;
     bool is_interim; /* the flush of an interim response */
     bool is_sending; /* a piece is under way */
-    bool is_returning; /* it waits until `is_sent_early` has ended */
+    bool is_unfinished; /* it was made, and has not taken all its bytes */
     char line[20];
     struct iovec vectors[3];
     union {
@@ -170,8 +170,7 @@ typedef struct bide_http_output {
     int early_status;   /* of the last such send */
     bide_auto_event returned;
     bool has_continue;  /* "100 Continue" was put into the buffer, and may be there */
-    bool is_continuing; /* a read waits until "100 Continue" was sent */
-    bool is_sent_by_read; /* it sends it itself */
+    bool is_sent_by_read; /* the read that waits for "100 Continue" sends it itself */
     bide_auto_event continued;
     bide_auto_event_waiter continuing;
     bide_auto_event *early_sender; /* starts that coroutine; NULL: there is none, or it sends nothing more */

@@ -404,8 +404,9 @@ bide_awaiter *bide_http_serve(bide_http_connection *connection, bide_http_server
                               bide_stream stream, void *memory);
 
 /*
- * The connection that the client has made, as bide_http_serve had it: with HTTP/1.1 this one, and with HTTP/2, where
- * each request has a connection of its own, the one that carries it. So a program finds what it keeps beside it.
+ * The connection that was given to bide_http_serve. With HTTP/1.1 it is this one. With HTTP/2 each request has a
+ * connection of its own, and this is the connection that carries the requests. A program thus finds the data that it keeps
+ * beside the connection.
  * Threads: the loop's. Progress: wait-free.
  */
 BIDE_INLINE bide_http_connection *bide_http_outer_connection(const bide_http_connection *connection)

@@ -310,7 +310,9 @@ static int http_client_note_informational(bide_http_client *client)
 static bool http_client_lacks_body(const bide_http_client *client)
 {
     const bide_http_output *output = &client->output;
-    return output->error == 0 && output->framing == HTTP_FRAMING_LENGTH && output->left != 0;
+    if (output->error != 0)
+        return false;
+    return output->framing == HTTP_FRAMING_LENGTH ? output->left != 0 : output->is_unfinished;
 }
 
 /*

@@ -421,6 +421,7 @@ bide_coroutine(http_compress_body)
 {
     bide_begin(http_compress_body, http_encoder * self);
     bide_assert(self->connection != NULL);
+    self->connection->output.is_unfinished = false;
     do {
         if (compress_gives_way(self, bide_this_context())) /* 5 */
             bide_try(bide_schedule(&self->way, bide_this_context()->scheduler));
@@ -460,6 +461,9 @@ static bide_awaiter *compress_start(bide_http_connection *connection, const void
                                     uint64_t offset)
 {
     http_encoder *self = connection->encoder;
+    if (bide_http_output_settle_(&connection->output) != 0)
+        return bide_http_output_fail_(&connection->output, connection->output.error);
+    connection->output.is_unfinished = size != 0;
     self->data = data;
     self->left = size;
     self->flush = flush;
@@ -489,7 +493,9 @@ static bide_awaiter *compress_write(bide_http_connection *connection, const void
                                     uint64_t size, bide_descriptor *file, uint64_t offset)
 {
     bide_http_output *output = &connection->output;
-    int status = output->error != 0 ? output->error : compress_count(connection, size);
+    int status = bide_http_output_settle_(output);
+    if (status == 0)
+        status = compress_count(connection, size);
     if (status == 0 && connection->encoding == HTTP_ENCODING_HEAD) {
         status = bide_http_output_count_(output, size);
         if (connection->unencoded == 0)
@@ -536,8 +542,9 @@ static bide_awaiter *compress_end(bide_http_connection *connection)
 {
     if (connection->unencoded == BIDE_HTTP_UNKNOWN)
         return compress_start(connection, NULL, 0, Z_FINISH, NULL, 0);
-    connection->output.error = -ENODATA; /* the body is shorter than announced */
-    return bide_http_output_fail_(&connection->output, -ENODATA);
+    if (bide_http_output_settle_(&connection->output) == 0)
+        connection->output.error = -ENODATA; /* the body is shorter than announced */
+    return bide_http_output_fail_(&connection->output, connection->output.error);
 }
 
 bide_coroutine(http_compress_around_body)

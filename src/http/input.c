@@ -321,8 +321,7 @@ bide_body(http_read)
     }
     bide_finally();
     http_watch_stop_wait(self->watch, HTTP_WATCH_READ);
-    if (self->output->is_continuing) /* the operation is being destroyed: 5 */
-        bide_http_output_leave_continue_(self->output);
+    bide_http_output_leave_continue_(self->output); /* (if the operation is being destroyed) */
     bide_end();
 }
 

@@ -23,8 +23,9 @@
  *    interim response whose operation is cancelled, times out or is destroyed is still sent, and holds no other message
  *    back. After a stop of the connection, and when the client has left, the other coroutine sends nothing more, and the
  *    operation does it itself. A cancelled early send is no error of the output: a write that no stop reaches goes on.
- *    A write counts its bytes when it is made, so the message is invalid until the write begins: under an earlier stop, or
- *    if it is destroyed before, it never does.
+ *    A write counts its bytes when it begins to take them, and it takes all of them or makes the message invalid. A write
+ *    that is made and never begins takes none (`is_unfinished`). The next operation, or the end of the message, finds
+ *    that and makes the message invalid; only a body whose length is announced and complete stays valid.
  * 4. A chunk that is being gathered lies in the unsent part of the buffer and is not empty.
  * 5. A read that sends "100 Continue" runs beside a write of another coroutine, so it has an event of its own and does
  *    not use the write's operation. Each end of an early send sets the event, and so does a write that takes the buffer
@@ -82,6 +83,7 @@ void bide_http_output_start_(bide_http_output *output)
     output->has_continue = false;
     output->error = 0;
     output->count = 0;
+    output->is_unfinished = false;
 }
 
 void bide_http_output_init_(bide_http_output *output, bide_writer *writer, bide_http_watch *watch)
@@ -95,7 +97,6 @@ void bide_http_output_init_(bide_http_output *output, bide_writer *writer, bide_
     output->early_status = 0;
     output->early_sender = NULL;
     output->early_pause = NULL;
-    output->is_continuing = false;
     output->is_sent_by_read = false;
     bide_auto_event_init(&output->returned, false);
     bide_auto_event_init(&output->continued, false);
@@ -289,57 +290,59 @@ static bool http_output_gather(bide_http_output *output, const char *data, size_
     return true;
 }
 
-int bide_http_output_count_(bide_http_output *output, uint64_t size)
+int bide_http_output_check_(const bide_http_output *output, uint64_t size)
 {
     if (output->state != HTTP_OUTPUT_BODY)
         return -EINVAL;
-    if (output->framing == HTTP_FRAMING_LENGTH && size > output->left)
-        return -EMSGSIZE;
+    return output->framing == HTTP_FRAMING_LENGTH && size > output->left ? -EMSGSIZE : 0;
+}
+
+int bide_http_output_count_(bide_http_output *output, uint64_t size)
+{
+    int status = bide_http_output_check_(output, size);
+    if (status < 0)
+        return status;
     if (output->framing == HTTP_FRAMING_LENGTH)
         output->left -= size;
     output->body += size;
     return 0;
 }
 
-void bide_http_output_promise_(bide_http_output *output)
+int bide_http_output_settle_(bide_http_output *output)
 {
-    output->error = -ECANCELED;
+    if (output->is_unfinished && output->error == 0)
+        output->error = -ECANCELED;
+    output->is_unfinished = false;
+    return output->error;
 }
 
-void bide_http_output_begin_(bide_http_output *output)
+/* Puts the bytes of a write into the buffer. Returns false if they do not fit. */
+static bool http_output_put_body(bide_http_output *output)
 {
-    if (output->error == -ECANCELED)
-        output->error = 0;
+    if (output->framing == HTTP_FRAMING_CHUNKED)
+        return http_output_gather(output, output->data, output->size);
+    return bide_http_output_put_(output, output->data, output->size);
 }
 
-/* Tries the operation without waiting, once. Returns its result or -EAGAIN. */
-static int http_output_advance(bide_http_output *output)
+/* Performs the operation without a wait, if that is possible. Otherwise returns -EAGAIN, and has taken nothing. */
+static int http_output_attempt(bide_http_output *output)
 {
-    if (output->error != 0)
-        return output->error;
-    if (output->is_flush) {
+    int status = output->status != -EAGAIN ? output->status : output->error;
+    if (status == 0 && output->is_flush) {
         if (output->is_framed && output->state == HTTP_OUTPUT_TRAILERS)
             return 0; /* the trailers are sent with the end of the response */
         http_output_end_chunk(output);
         return bide_writer_buffered(output->writer) == 0 ? 0 : -EAGAIN;
     }
-    if (output->size == 0)
-        return 0;
-    int status = bide_http_output_count_(output, output->size);
-    if (status != 0)
-        return status;
-    if (output->has_no_body) {
-        output->count = output->size;
-        return 0;
+    if (status == 0 && output->size != 0) {
+        status = bide_http_output_check_(output, output->size);
+        if (status == 0 && !output->has_no_body && !http_output_put_body(output))
+            return -EAGAIN;
+        if (status == 0)
+            status = bide_http_output_count_(output, output->size);
     }
-    bool fits;
-    if (output->framing == HTTP_FRAMING_CHUNKED)
-        fits = http_output_gather(output, output->data, output->size);
-    else
-        fits = bide_http_output_put_(output, output->data, output->size);
-    if (fits)
-        output->count = output->size;
-    return fits ? 0 : -EAGAIN;
+    output->is_unfinished = false;
+    return status;
 }
 
 static void http_output_set_vector(struct iovec *vector, const char *data, size_t size)
@@ -356,6 +359,7 @@ static void http_output_set_vector(struct iovec *vector, const char *data, size_
 static bide_awaiter *http_output_start_piece(bide_http_output *output)
 {
     size_t size = output->size - output->count;
+    output->status = -ECANCELED; /* stays if the operation is destroyed */
     const char *data = size != 0 ? output->data + output->count : NULL;
     if (size > HTTP_OUTPUT_PIECE)
         size = HTTP_OUTPUT_PIECE;
@@ -393,12 +397,21 @@ static void http_output_finish_piece(bide_http_output *output)
     bide_assert(output->count <= output->size);
 }
 
+/* Counts the bytes of a write, before the first of them may leave. */
+static void http_output_begin(bide_http_output *output)
+{
+    int status = output->is_flush ? 0 : bide_http_output_count_(output, output->size);
+    bide_assert(status == 0); /* they were checked, and one operation counts at a time */
+    (void)status;
+}
+
 static bool http_output_ready(bide_awaiter *awaiter)
 {
     bide_http_output *output = bide_container_of(awaiter, bide_http_output, task.frame.awaiter);
-    if (output->status == -EAGAIN)
+    int status = http_output_attempt(output);
+    if (status == -EAGAIN)
         return false;
-    output->task.frame.error = output->status;
+    output->task.frame.error = status;
     return true;
 }
 
@@ -428,10 +441,10 @@ static void http_output_start_early(bide_http_output *output)
         bide_stop_request(output->early_pause);
 }
 
-/* Wakes the read that waits until "100 Continue" was sent: 5 */
+/* Wakes the read that waits until "100 Continue" was sent, if there is one: 5 */
 static void http_output_wake_continuing(bide_http_output *output)
 {
-    if (output->is_continuing)
+    if (output->has_continue)
         bide_auto_event_set(&output->continued);
 }
 
@@ -442,38 +455,33 @@ static const bide_coroutine_code http_write_code = {http_write_step_, "bide_http
 static const bide_point http_write_start =
     BIDE_POINT_START_READY(http_output_ready, &http_write_code);
 
+/* Waits until the other coroutine has sent: 3 */
+static bide_awaiter *http_output_await_return(bide_http_output *output)
+{
+    output->status = -ECANCELED; /* stays if the operation is destroyed */
+    return bide_auto_event_wait(&output->returning, &output->returned);
+}
+
 bide_body(http_write)
 {
     bide_begin(http_write, bide_http_output * self);
+    self->status = http_output_attempt(self);
     if (self->status != -EAGAIN)
         bide_return(self->status);
-    if (!self->is_flush)
-        bide_http_output_begin_(self);
-    while (self->is_interim && self->early_sender != NULL &&
-           bide_writer_buffered(self->writer) != 0) { /* 3 */
+    self->is_unfinished = true;
+    while (self->is_sent_early || (self->is_interim && self->early_sender != NULL &&
+                                   bide_writer_buffered(self->writer) != 0)) { /* 3 */
         http_watch_start_wait(self->watch, HTTP_WATCH_WRITE, bide_this_context());
-        http_output_start_early(self);
-        bide_await_status(self->status, bide_auto_event_wait(&self->returning, &self->returned));
+        if (self->is_interim && self->early_sender != NULL)
+            http_output_start_early(self);
+        bide_await_status(self->status, http_output_await_return(self));
         http_watch_stop_wait(self->watch, HTTP_WATCH_WRITE);
         if (self->status == 0)
             self->status = http_output_early_error(self);
         if (self->status < 0)
             bide_return(self->status);
     }
-    while (self->is_sent_early) { /* 3 */
-        http_watch_start_wait(self->watch, HTTP_WATCH_WRITE, bide_this_context());
-        self->is_returning = true;
-        bide_await_status(self->status, bide_auto_event_wait(&self->returning, &self->returned));
-        self->is_returning = false;
-        http_watch_stop_wait(self->watch, HTTP_WATCH_WRITE);
-        if (self->status == 0)
-            self->status = http_output_early_error(self);
-        if (self->status < 0) {
-            if (!http_output_is_resumable(self, self->status))
-                self->error = self->status;
-            bide_return(self->status);
-        }
-    }
+    http_output_begin(self);
     do {
         http_watch_start_wait(self->watch, HTTP_WATCH_WRITE, bide_this_context());
         self->is_sending = true;
@@ -482,19 +490,15 @@ bide_body(http_write)
         self->is_sending = false;
         http_watch_stop_wait(self->watch, HTTP_WATCH_WRITE);
         http_output_finish_piece(self);
-        if (self->status < 0) {
-            if (!http_output_is_resumable(self, self->status))
-                self->error = self->status; /* 3 */
+        if (self->status < 0)
             bide_return(self->status);
-        }
     } while (self->count != self->size);
+    self->is_unfinished = false;
     bide_finally();
     http_watch_stop_wait(self->watch, HTTP_WATCH_WRITE);
-    if (self->is_returning && !self->is_flush) /* it is being destroyed: its bytes are counted */
-        self->error = -ECANCELED;
-    if (self->is_sending &&
-        !http_output_is_resumable(self, -ECANCELED)) /* the operation is being destroyed: 3 */
-        self->error = -ECANCELED;
+    if (self->is_unfinished && !http_output_is_resumable(self, self->status))
+        self->error = self->status; /* 3 */
+    self->is_unfinished = false;
     self->is_sending = false;
     http_output_wake_continuing(self);
     bide_end();
@@ -503,34 +507,21 @@ bide_body(http_write)
 static bide_awaiter *http_output_start(bide_http_output *output, const void *data, size_t size,
                                        bool is_flush)
 {
+    (void)bide_http_output_settle_(output);
     output->data = data;
     output->size = size;
     output->count = 0;
     output->is_flush = is_flush;
     output->is_interim = false;
-    output->is_returning = false;
     output->is_sending = false;
-    output->status = http_output_advance(output);
-    if (output->status == -EAGAIN && !is_flush)
-        bide_http_output_promise_(output);
+    output->is_unfinished = size != 0;
+    output->status = -EAGAIN;
     return bide_task_init(&output->task, &http_write_start);
 }
 
 bide_awaiter *bide_http_output_write_(bide_http_output *output, const void *data, size_t size)
 {
     return http_output_start(output, data, size, false);
-}
-
-bide_awaiter *bide_http_output_send_(bide_http_output *output, const void *data, size_t size)
-{
-    bide_assert(size != 0 && output->framing == HTTP_FRAMING_LENGTH && !output->has_no_body);
-    bide_awaiter *awaiter = http_output_start(output, NULL, 0, false);
-    output->data = data;
-    output->size = size;
-    output->status = output->error != 0 ? output->error : -EAGAIN;
-    if (output->error == 0)
-        bide_http_output_promise_(output);
-    return awaiter;
 }
 
 bide_awaiter *bide_http_output_flush_(bide_http_output *output)
@@ -623,7 +614,6 @@ int bide_http_output_put_continue_(bide_http_output *output)
 bide_awaiter *bide_http_output_send_continue_(bide_http_output *output)
 {
     bide_auto_event_reset(&output->continued);
-    output->is_continuing = true;
     if (output->early_sender != NULL) {
         http_output_start_early(output);
     } else if (!output->is_sent_early && !output->is_sending) { /* 5 */
@@ -635,7 +625,6 @@ bide_awaiter *bide_http_output_send_continue_(bide_http_output *output)
 
 int bide_http_output_continued_(bide_http_output *output, int status)
 {
-    output->is_continuing = false;
     if (output->is_sent_by_read) {
         output->is_sent_by_read = false;
         status = bide_http_output_take_back_(output, status);
@@ -657,7 +646,6 @@ int bide_http_output_continued_(bide_http_output *output, int status)
 
 void bide_http_output_leave_continue_(bide_http_output *output)
 {
-    output->is_continuing = false;
     if (!output->is_sent_by_read)
         return;
     output->is_sent_by_read = false;
@@ -698,7 +686,11 @@ int bide_http_output_end_(bide_http_output *output)
         return output->error;
     if (output->state == HTTP_OUTPUT_ENDED)
         return 0;
-    if (output->framing == HTTP_FRAMING_LENGTH && output->left != 0 && !output->has_no_body)
+    bool has_length = output->framing == HTTP_FRAMING_LENGTH;
+    bool is_complete = output->has_no_body || (has_length && output->left == 0);
+    if (!is_complete && bide_http_output_settle_(output) != 0)
+        return output->error;
+    if (!is_complete && has_length)
         return output->error = -ENODATA;
     if (output->framing == HTTP_FRAMING_CHUNKED && !output->has_no_body) {
         if (!http_output_make_room(output, 2 + sizeof last - 1))

@@ -41,13 +41,10 @@ bool bide_http_output_put_(bide_http_output *output, const char *data, size_t si
 int bide_http_output_end_head_(bide_http_output *output, uint64_t length);
 
 /*
- * Writes bytes of the body, into the buffer if they fit. Errors: -EMSGSIZE (exceeds the announced
- * length), -EINVAL (the body has ended), and those of the stream.
+ * Writes bytes of the body, into the buffer if they fit. They are counted when the operation begins. Errors: -EMSGSIZE
+ * (exceeds the announced length), -EINVAL (the body has ended), and those of the stream.
  */
 bide_awaiter *bide_http_output_write_(bide_http_output *output, const void *data, size_t size);
-
-/* Sends the buffered bytes, and behind them bytes of a body with a length, which are counted already. */
-bide_awaiter *bide_http_output_send_(bide_http_output *output, const void *data, size_t size);
 
 /* Sends the buffered bytes. */
 bide_awaiter *bide_http_output_flush_(bide_http_output *output);
@@ -88,14 +85,17 @@ int bide_http_output_continued_(bide_http_output *output, int status);
 void bide_http_output_leave_continue_(bide_http_output *output);
 
 /*
- * Counts bytes of the body that are sent by other means. Errors: -EMSGSIZE (exceeds the announced
- * length), -EINVAL (the body has ended).
+ * Counts bytes of the body that were taken by other means; bide_http_output_check_ only looks. Errors: -EMSGSIZE
+ * (exceeds the announced length), -EINVAL (the body has ended).
  */
+int bide_http_output_check_(const bide_http_output *output, uint64_t size);
 int bide_http_output_count_(bide_http_output *output, uint64_t size);
 
-/* Bytes are counted whose operation has not begun: until it begins, the message is invalid. */
-void bide_http_output_promise_(bide_http_output *output);
-void bide_http_output_begin_(bide_http_output *output);
+/*
+ * A write by other means sets output->is_unfinished when it is made, and clears it when it begins. This is called before,
+ * for an earlier write that never began: it makes the message invalid. Returns the output's error.
+ */
+int bide_http_output_settle_(bide_http_output *output);
 
 /* Adds one trailer. Errors: as bide_http_output_add_. */
 int bide_http_output_add_trailer_(bide_http_output *output, bide_slice name, bide_slice value);

@@ -5,9 +5,9 @@
  *
  * Threads: all functions run on the loop's thread.
  *
- * Why it is correct: the part is counted as sent before its first byte is read (bide_http_output_count_). If
- * the file ends early or a read fails, the announced length is wrong; the output then has an error, and
- * the connection is closed.
+ * Why it is correct: bytes are counted when they are in the buffer, or were sent. If the file ends early, a read fails, or
+ * the operation is destroyed, bytes may have left that were not counted, and the announced length is wrong. The output
+ * then has an error, and the connection is closed. An operation that never began has set is_unfinished (output.c, 3).
  */
 #define _GNU_SOURCE
 #include "server.h"
@@ -62,6 +62,21 @@ static size_t http_sender_room(const bide_writer *writer)
     return writer->size - writer->end;
 }
 
+static void http_sender_pass(bide_http_sender_ *self, size_t count)
+{
+    bide_assert(count <= self->left);
+    self->offset += (int64_t)count;
+    self->left -= count;
+}
+
+static void http_sender_count(bide_http_sender_ *self, size_t count)
+{
+    int status = bide_http_output_count_(&self->connection->output, count);
+    bide_assert(status == 0); /* the whole part was checked */
+    (void)status;
+    http_sender_pass(self, count);
+}
+
 /*
  * Adds `count` bytes that were read into the buffer. Returns 0, or -ENODATA at the end of the
  * file.
@@ -70,10 +85,9 @@ static int http_sender_account(bide_http_sender_ *self, size_t count)
 {
     if (count == 0)
         return -ENODATA;
-    bide_assert(count <= self->left && count <= http_sender_room(&self->connection->writer));
+    bide_assert(count <= http_sender_room(&self->connection->writer));
     self->connection->writer.end += count;
-    self->offset += (int64_t)count;
-    self->left -= count;
+    http_sender_count(self, count);
     return 0;
 }
 
@@ -101,8 +115,6 @@ static ptrdiff_t http_sender_read_more(bide_http_sender_ *self, const bide_conte
         self->file, self->more, http_sender_next_size(self, HTTP_SENDER_MORE), self->offset);
     if (count <= 0)
         return count == 0 ? -ENODATA : 0;
-    self->offset += count;
-    self->left -= (size_t)count;
     return count;
 }
 
@@ -110,12 +122,13 @@ static ptrdiff_t http_sender_read_more(bide_http_sender_ *self, const bide_conte
 bide_coroutine(http_sender_copy_body)
 {
     bide_begin(http_sender_copy_body, bide_http_sender_ * self);
-    bide_http_output_begin_(&self->connection->output);
+    self->connection->output.is_unfinished = false;
     while (self->left != 0) {
         bide_writer *writer = &self->connection->writer;
         ptrdiff_t more = http_sender_read_more(self, bide_this_context());
         if (more > 0) {
-            bide_try(bide_http_output_send_(&self->connection->output, self->more, (size_t)more));
+            bide_try(bide_http_output_write_(&self->connection->output, self->more, (size_t)more));
+            http_sender_pass(self, self->connection->output.size);
             continue;
         }
         if (more < 0) {
@@ -154,7 +167,7 @@ bide_coroutine(http_sender_copy_body)
 bide_coroutine(http_sender_send_body)
 {
     bide_begin(http_sender_send_body, bide_http_sender_ * self);
-    bide_http_output_begin_(&self->connection->output);
+    self->connection->output.is_unfinished = false;
     bide_try(bide_http_output_flush_(&self->connection->output));
     while (self->left != 0) {
         http_watch_start_wait(&self->connection->watch, HTTP_WATCH_WRITE, bide_this_context());
@@ -163,9 +176,7 @@ bide_coroutine(http_sender_send_body)
                                          self->offset,
                                          http_sender_next_size(self, HTTP_SENDER_PIECE)));
         http_watch_stop_wait(&self->connection->watch, HTTP_WATCH_WRITE);
-        self->offset += (int64_t)self->send.count;
-        bide_assert(self->send.count <= self->left);
-        self->left -= self->send.count;
+        http_sender_count(self, self->send.count);
         if (self->status == 0 && self->send.count == 0)
             self->status = -ENODATA;
         if (self->status < 0) {
@@ -185,20 +196,22 @@ bide_awaiter *bide_http_write_file(bide_http_exchange *exchange, bide_descriptor
     bide_http_connection *connection = exchange->connection;
     bide_http_output *output = &connection->output;
     bide_http_sender_ *sender = &connection->sender;
-    if (output->error != 0)
+    if (bide_http_output_settle_(output) != 0)
         return bide_http_output_fail_(output, output->error);
     if (connection->encoding != HTTP_ENCODING_NONE && output->state == HTTP_OUTPUT_BODY)
         return bide_http_compress_file_(connection, file, offset, length);
     if (output->state != HTTP_OUTPUT_BODY || output->framing != HTTP_FRAMING_LENGTH)
         return bide_http_output_fail_(output, -EINVAL);
-    int status = bide_http_output_count_(output, length);
+    int status = bide_http_output_check_(output, length);
+    if (status == 0 && output->has_no_body)
+        status = bide_http_output_count_(output, length);
     if (status != 0 || output->has_no_body || length == 0)
         return bide_http_output_fail_(output, status);
     sender->file = file;
     sender->offset = (int64_t)offset;
     sender->left = length;
     sender->more = NULL;
-    bide_http_output_promise_(output);
+    output->is_unfinished = true;
     bool copies = length <= http_sender_room(&connection->writer) ||
                   !http_sender_is_socket(connection->stream);
     return bide_task_init(&sender->task, copies ? &http_sender_copy_body : &http_sender_send_body);

@@ -289,8 +289,8 @@ static void fields_of_requests_mean_nothing_in_a_response(void **state)
     assert_memory_equal(c.got, "hi", 2);
 }
 
-/* Begins a request over pipes, whose body has 10 bytes. The server has sent `script`. */
-static void promise_ten_bytes(void)
+/* Begins a request over pipes, whose body has `length` bytes. The server has sent `script`. */
+static void promise_body(uint64_t length)
 {
     bide_sim_loop_init(&c.loop, 1);
     bide_memory_pipe_init(&c.to_server, c.to_server_memory, sizeof c.to_server_memory);
@@ -302,7 +302,7 @@ static void promise_ten_bytes(void)
     assert_int_equal(bide_sim_loop_wait(&c.loop, bide_task_init(&c.serving.task, &scripted_server_body)), 0);
     assert_int_equal(bide_http_client_start_request(&c.client, "POST", "/", "a"), 0);
     assert_int_equal(bide_http_client_add(&c.client, "Expect", "100-continue"), 0);
-    assert_int_equal(bide_http_client_finish_head(&c.client, 10), 0);
+    assert_int_equal(bide_http_client_finish_head(&c.client, length), 0);
 }
 
 /* The server would wait for the rest, and the client for the server. */
@@ -311,7 +311,7 @@ static void a_body_shorter_than_promised_fails(void **state)
     (void)state;
     for (size_t written = 0; written < 10; written += 3) {
         strcpy(script, "HTTP/1.1 100 Continue\r\n\r\n");
-        promise_ten_bytes();
+        promise_body(10);
         assert_int_equal(bide_sim_loop_wait(&c.loop, bide_http_client_continue(&c.client)), 0);
         assert_true(c.client.continues);
         assert_int_equal(bide_sim_loop_wait(&c.loop, bide_http_client_write(&c.client, "ten bytes.", written)), 0);
@@ -325,13 +325,28 @@ static void a_response_before_the_body_has_ended_is_received(void **state)
 {
     (void)state;
     strcpy(script, "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 413 Content Too Large\r\nContent-Length: 0\r\n\r\n");
-    promise_ten_bytes();
+    promise_body(10);
     assert_int_equal(bide_sim_loop_wait(&c.loop, bide_http_client_continue(&c.client)), 0);
     assert_true(c.client.continues);
     assert_int_equal(bide_sim_loop_wait(&c.loop, bide_http_client_write(&c.client, "ten", 3)), 0);
     assert_int_equal(bide_sim_loop_wait(&c.loop, bide_http_client_recv(&c.client)), 0);
     assert_int_equal(c.client.response.status, 413);
     assert_false(bide_http_client_is_reusable(&c.client));
+}
+
+/* The same, if its only write is never awaited. */
+static void a_body_whose_write_never_begins_fails(void **state)
+{
+    static const uint64_t lengths[] = {10, BIDE_HTTP_UNKNOWN};
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        strcpy(script, "HTTP/1.1 100 Continue\r\n\r\n");
+        promise_body(lengths[i]);
+        assert_int_equal(bide_sim_loop_wait(&c.loop, bide_http_client_continue(&c.client)), 0);
+        bide_await_later(bide_http_client_write(&c.client, "ten bytes.", 10));
+        assert_int_equal(bide_sim_loop_wait(&c.loop, bide_http_client_recv(&c.client)), -EINVAL);
+        assert_false(bide_http_client_is_reusable(&c.client));
+    }
 }
 
 int main(void)
@@ -347,6 +362,7 @@ int main(void)
         cmocka_unit_test(fields_of_requests_mean_nothing_in_a_response),
         cmocka_unit_test(a_body_shorter_than_promised_fails),
         cmocka_unit_test(a_response_before_the_body_has_ended_is_received),
+        cmocka_unit_test(a_body_whose_write_never_begins_fails),
     };
     return cmocka_run_group_tests_name("http_client", tests, NULL, NULL);
 }

@@ -145,6 +145,7 @@ struct bide_http2_client {
     bide_auto_event nudge; /* of the watcher */
     bide_scope io;
     bide_task runner;
+    bide_awaiter refused; /* a second run */
     bide_http2_client_task_ reader, writer, watcher;
 };
 
@@ -239,10 +240,12 @@ void bide_http2_client_destroy(bide_http2_client *client);
  * server closes a connection without requests. Then all requests that have not ended do so: with the
  * error of this, with -EPIPE (no response came) or -ENODATA (a part of one), or with -ECONNREFUSED
  * (nothing was sent).
+ * A run that is destroyed before it begins, such as one that waits for room in a scope, has done nothing: requests go on
+ * waiting, and it may be called again.
  * Threads: the loop's. Errors: -ENODATA (the server has closed a connection with requests), -EBADMSG (the
  * server has violated the protocol, or sends without end what no request asked for), -ECONNABORTED (the
- * server has ended the connection with an error), -ETIMEDOUT (a PING was not answered), -EINVAL (it has
- * run before), -ECANCELED, -ENOMEM, those of the stream. Suspends: if the connection has not ended.
+ * server has ended the connection with an error), -ETIMEDOUT (a PING was not answered), -EINVAL (it
+ * runs, or has run), -ECANCELED, -ENOMEM, those of the stream. Suspends: if the connection has not ended.
  * Cancel-safe: no, requests end. Progress: that of the stream.
  */
 BIDE_MUST_AWAIT

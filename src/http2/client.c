@@ -360,8 +360,6 @@ static void http2_client_close(bide_http2_client *client)
 bide_coroutine(http2_client_run)
 {
     bide_begin(http2_client_run, bide_task * self);
-    if (http2_client_of(self)->is_running || http2_client_of(self)->has_ended)
-        bide_return(-EINVAL);
     http2_client_open(http2_client_of(self), bide_this_frame(), bide_now(bide_this_context()));
     http2_client_of(self)->status = -ECANCELED; /* (if this is destroyed) */
     int status;
@@ -378,9 +376,30 @@ bide_coroutine(http2_client_run)
     bide_end();
 }
 
+static bool http2_client_refused_ready(bide_awaiter *awaiter)
+{
+    (void)awaiter;
+    return true;
+}
+
+static int http2_client_refused_resume(bide_awaiter *awaiter)
+{
+    (void)awaiter;
+    return -EINVAL;
+}
+
+/* (the frame of a runner that has begun stays as it is) */
 bide_awaiter *bide_http2_client_run(bide_http2_client *client)
 {
-    return bide_task_init(&client->runner, &http2_client_run);
+    static const bide_awaiter_ops refused = {
+        .ready = http2_client_refused_ready,
+        .resume = http2_client_refused_resume,
+        .name = "bide_http2_client_run",
+    };
+    if (!client->is_running && !client->has_ended)
+        return bide_task_init(&client->runner, &http2_client_run);
+    client->refused.ops = &refused;
+    return &client->refused;
 }
 
 void bide_http2_client_shut_down(bide_http2_client *client)

@@ -313,6 +313,80 @@ static void a_connection_that_is_cancelled_ends_its_requests(void **state)
     assert_int_equal(handled.slept, -ECANCELED);
 }
 
+/* ---- A second run ---- */
+
+bide_coroutine(second_run_body)
+{
+    bide_begin(second_run_body, job * self);
+    bide_try(bide_sleep_for(&self->sleep, SECOND));
+    assert_true(self->talk->client.is_running);
+    bide_await_status(self->status, bide_http2_client_run(&self->talk->client));
+    bide_finally();
+    self->ends++;
+    bide_end();
+}
+
+static void a_client_runs_once(void **state)
+{
+    (void)state;
+    talk3_job(&one, "/slow");
+    talk3_job(&one, "/")->does = &second_run_body;
+    assert_int_equal(talk3_run(&one), 0);
+    assert_int_equal(one.jobs[0].status, 0);
+    assert_int_equal(one.jobs[0].code, 200);
+    assert_int_equal(one.jobs[1].status, -EINVAL);
+    assert_int_equal(bide_sim_loop_wait(&one.loop, bide_http2_client_run(&one.client)), -EINVAL);
+}
+
+struct held_run {
+    bide_task task;
+    bide_scope scope;
+    bide_branch held, branches[2];
+    bide_event never;
+    bide_event_waiter wait;
+    bide_http2_request request;
+    bide_with_deadline_operation limited;
+    int status;
+};
+
+/* Its first run waits in a scope that has no room, which is destroyed. The second one runs. */
+bide_coroutine(held_run_body)
+{
+    bide_begin(held_run_body, struct held_run * self);
+    bide_event_init(&self->never, false);
+    bide_scope_init_with(&self->scope, bide_this_frame(), &(bide_scope_options){.max_running = 1});
+    bide_scope_spawn(&self->scope, &self->held, bide_event_wait(&self->wait, &self->never));
+    bide_scope_spawn(&self->scope, &self->branches[0], bide_http2_client_run(&one.client));
+    assert_int_equal(bide_http2_request_init(&self->request, &one.client, "GET", "/", "a"), 0);
+    bide_scope_destroy(&self->scope);
+    bide_await_status(self->status, bide_with_timeout(&self->limited, SECOND, bide_http2_request_recv(&self->request)));
+    assert_int_equal(self->status, -ETIMEDOUT);
+    assert_true(bide_http2_client_is_usable(&one.client));
+    bide_memory_pipe_destroy(&one.from_server);
+    bide_scope_init(&self->scope, bide_this_frame());
+    bide_scope_spawn(&self->scope, &self->branches[1], bide_http2_client_run(&one.client));
+    bide_await_status(self->status, bide_http2_request_recv(&self->request));
+    assert_true(self->status == -EPIPE || self->status == -ECONNREFUSED);
+    bide_http2_request_close(&self->request);
+    bide_await(bide_scope_join(&self->scope));
+    bide_finally();
+    bide_scope_destroy(&self->scope);
+    bide_end();
+}
+
+static void a_run_that_is_destroyed_before_it_begins_may_be_repeated(void **state)
+{
+    static struct held_run run;
+    (void)state;
+    bide_sim_loop_init(&one.loop, 1);
+    bide_memory_pipe_init(&one.to_server, one.to_memory, PEER_PIPE);
+    bide_memory_pipe_init(&one.from_server, one.from_memory, PEER_PIPE);
+    one.client_end = (bide_memory_end){&one.from_server, &one.to_server};
+    assert_int_equal(bide_http2_client_init(&one.client, bide_memory_stream(&one.client_end), NULL), 0);
+    assert_int_equal(bide_sim_loop_wait(&one.loop, bide_task_init(&run.task, &held_run_body)), 0);
+    bide_http2_client_destroy(&one.client);
+}
+
 static void a_request_is_checked(void **state)
 {
     (void)state;
@@ -455,6 +529,8 @@ int main(void)
         talk_test(an_idle_connection_ends),
         talk_test(a_handler_that_fails_resets_its_stream),
         talk_test(a_connection_that_is_cancelled_ends_its_requests),
+        talk_test(a_client_runs_once),
+        talk_test(a_run_that_is_destroyed_before_it_begins_may_be_repeated),
         talk_test(a_request_is_checked),
         talk_test(a_storm_leaves_nothing_behind),
     };

@@ -1,5 +1,6 @@
 /*
- * The extensions in a server's answer to the handshake of a WebSocket. Internal to HTTP, also to that of HTTP/2.
+ * Fields in a server's answer to the handshake of a WebSocket that have one value at most. Internal to HTTP, also to that of
+ * HTTP/2.
  *
  * Threads: any.
  */
@@ -12,22 +13,23 @@
 #include <errno.h>
 
 /*
- * Finds the line of Sec-WebSocket-Extensions. Several lines are one list; as a client offers one extension at most, no
- * answer has two members. Errors: -EPROTO (several lines have members).
+ * Finds the only line of that name: Sec-WebSocket-Accept, -Protocol or -Extensions. Several lines of a list, extensions,
+ * are one; a client offers one extension at most, so only one line is not empty. Returns `before` if that is an error.
+ * Errors: -EPROTO (there are more).
  */
-static inline int http_find_extensions(const bide_http_field *fields, size_t count,
-                                       bide_websocket_value *extensions)
+static inline int http_find_only(int before, const bide_http_field *fields, size_t count,
+                                 const char *name, bool is_list, bide_websocket_value *found)
 {
-    *extensions = (bide_websocket_value){NULL, 0};
+    *found = (bide_websocket_value){NULL, 0};
     for (size_t i = 0; i < count; i++) {
         bide_slice value = fields[i].value;
-        if (value.size == 0 || !bide_http_is(fields[i].name, "sec-websocket-extensions"))
+        if ((is_list && value.size == 0) || !bide_http_is(fields[i].name, name))
             continue;
-        if (extensions->size != 0)
-            return -EPROTO;
-        *extensions = (bide_websocket_value){value.data, value.size};
+        if (found->data != NULL)
+            return before < 0 ? before : -EPROTO;
+        *found = (bide_websocket_value){value.data, value.size};
     }
-    return 0;
+    return before;
 }
 
 #endif

@@ -183,18 +183,20 @@ static int http_websocket_check_response(const http_websocket_opening *self)
     bide_websocket_headers headers = {
         .upgrade = http_websocket_value(bide_http_client_field(client, "Upgrade")),
         .connection = http_websocket_value(bide_http_client_field(client, "Connection")),
-        .accept = http_websocket_value(bide_http_client_field(client, "Sec-WebSocket-Accept")),
-        .protocol = http_websocket_value(bide_http_client_field(client, "Sec-WebSocket-Protocol")),
     };
     bide_websocket_value extensions;
-    int listed =
-        http_find_extensions(client->response.fields, client->response.field_count, &extensions);
+    const bide_http_field *fields = client->response.fields;
+    size_t count = client->response.field_count;
+    int found = http_find_only(0, fields, count, "sec-websocket-accept", false, &headers.accept);
+    found =
+        http_find_only(found, fields, count, "sec-websocket-protocol", false, &headers.protocol);
+    found = http_find_only(found, fields, count, "sec-websocket-extensions", true, &extensions);
     if (self->options.deflate == NULL)
         headers.extensions = extensions;
     int status =
         bide_websocket_check_answer(client->response.status, &headers, self->key, self->protocols);
     if (status == 0)
-        status = listed;
+        status = found;
     return status == 0 && self->options.deflate != NULL
                ? bide_websocket_deflate_check(self->options.deflate, extensions)
                : status;

@@ -15,11 +15,6 @@
 
 typedef bide_http2_websocket_operation http2_websocket_opening;
 
-static bide_websocket_value http2_websocket_value(bide_slice text)
-{
-    return (bide_websocket_value){text.data, text.size};
-}
-
 static int http2_websocket_put_request(http2_websocket_opening *self)
 {
     bide_http2_request *request = self->request;
@@ -45,13 +40,14 @@ static int http2_websocket_check_response(const http2_websocket_opening *self)
         .connection = {"upgrade", sizeof "upgrade" - 1},
         .version = {"13", 2},
         .key = {key, sizeof key - 1},
-        .protocol =
-            http2_websocket_value(bide_http2_request_field(request, "sec-websocket-protocol")),
     };
     char accept[BIDE_WEBSOCKET_ACCEPT + 1];
     bide_websocket_value extensions;
-    int listed =
-        http_find_extensions(request->response.fields, request->response.field_count, &extensions);
+    const bide_http_field *fields = request->response.fields;
+    size_t count = request->response.field_count;
+    int found =
+        http_find_only(0, fields, count, "sec-websocket-protocol", false, &headers.protocol);
+    found = http_find_only(found, fields, count, "sec-websocket-extensions", true, &extensions);
     if (request->response.status >= 300)
         return -ECONNREFUSED;
     int status = bide_websocket_check_request(&headers, accept);
@@ -62,7 +58,7 @@ static int http2_websocket_check_response(const http2_websocket_opening *self)
     if (status == 0)
         status = bide_websocket_check_answer(101, &headers, key, self->protocols);
     if (status == 0)
-        status = listed;
+        status = found;
     return status == 0 && self->options.deflate != NULL
                ? bide_websocket_deflate_check(self->options.deflate, extensions)
                : status;

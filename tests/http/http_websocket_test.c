@@ -289,8 +289,11 @@ static void a_request_for_none_is_answered(void **state)
     }
 }
 
-/* Several lines are one list, with one member at most, which was offered. */
-static void several_lines_of_extensions_are_one_list(void **state)
+/*
+ * Several lines of extensions are one list, with one member at most, which was offered. The protocol and the accepted key
+ * have one line.
+ */
+static void an_answer_has_one_value_of_each_field(void **state)
 {
     static const struct {
         const char *fields;
@@ -298,6 +301,13 @@ static void several_lines_of_extensions_are_one_list(void **state)
         int status;
     } cases[] = {
         {"", false, 0},
+        {"Sec-WebSocket-Protocol: chat\r\n", false, 0},
+        {"Sec-WebSocket-Protocol:\r\n", false, -EPROTO},
+        {"Sec-WebSocket-Protocol: chat\r\nSec-WebSocket-Protocol:\r\n", false, -EPROTO},
+        {"Sec-WebSocket-Protocol: chat\r\nSec-WebSocket-Protocol: chat\r\n", false, -EPROTO},
+        {"Sec-WebSocket-Protocol: chat\r\nSec-WebSocket-Protocol: log\r\n", false, -EPROTO},
+        {"Sec-WebSocket-Protocol: chat\r\nSec-WebSocket-Protocol: chat\r\n", true, -EPROTO},
+        {"Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n", false, -EPROTO},
         {"Sec-WebSocket-Extensions:\r\n", false, 0},
         {"Sec-WebSocket-Extensions: xy\r\n", false, -EPROTO},
         {"Sec-WebSocket-Extensions:\r\nSec-WebSocket-Extensions: xy\r\n", false, -EPROTO},
@@ -324,7 +334,7 @@ static void several_lines_of_extensions_are_one_list(void **state)
         bide_memory_pipe_init(&pipes[0], there, sizeof there);
         bide_memory_pipe_init(&pipes[1], back, sizeof back);
         assert_int_equal(bide_http_client_init(&client, bide_memory_stream(&ours), memory, sizeof memory, NULL), 0);
-        begin_by(world, &runner, bide_http_open_websocket(&opening, &client, &websocket, &options, "/", "localhost", NULL),
+        begin_by(world, &runner, bide_http_open_websocket(&opening, &client, &websocket, &options, "/", "localhost", "chat, log"),
                  STOP);
         assert_int_equal(world_wait(world, bide_stream_read(&operation, bide_memory_stream(&theirs), request, 1023)), 0);
         request[bide_stream_count(&operation, bide_memory_stream(&theirs))] = '\0';
@@ -352,7 +362,7 @@ int main(void)
         world_test(an_opening_client_can_end_at_each_byte),
         world_test(bytes_behind_the_request_are_frames),
         world_test(several_lines_of_protocols_are_one_list),
-        world_test(several_lines_of_extensions_are_one_list),
+        world_test(an_answer_has_one_value_of_each_field),
         world_test(a_request_for_none_is_answered),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -361,13 +361,15 @@ static void a_server_without_the_setting_gets_no_request(void **state)
 static void a_server_without_the_setting_and_without_a_free_stream_is_no_wait(void **state)
 {
     (void)state;
-    job *other = talk3_job(&one, "/hello"), *held = talk3_job(&one, "/hello"), *job = open_at("/chat");
+    job *other = talk3_job(&one, "/hello"), *held = talk3_job(&one, "/hello"), *job = open_at("/chat"),
+        *next = open_at("/chat");
     other->deadline = held->deadline = 100 * SECOND; /* the server never answers */
-    ws_of(job)->deadline = 50 * SECOND;
+    ws_of(job)->deadline = ws_of(next)->deadline = 50 * SECOND;
     talk3_step(&one, 0, BYTES(HEAD("\14", "\4", "\0", "\0") "\0\3\0\0\0\1" "\0\x08\0\0\0\0"));
     assert_int_equal(talk3_run(&one), -ETIMEDOUT); /* of the others */
     assert_int_equal(one.heads, 1);
     assert_int_equal(ws_of(job)->opened, -EPROTONOSUPPORT);
+    assert_int_equal(ws_of(next)->opened, -EPROTONOSUPPORT);
 }
 
 /* The settings come behind another request, which passes. */
@@ -393,7 +395,7 @@ static void it_waits_for_the_settings_and_holds_no_other_request(void **state)
 static void wrong_answers_are_refused(void **state)
 {
     (void)state;
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 5; i++) {
         one.job_count = one.step_count = 0;
         job *job = open_at("/chat");
         ws_of(job)->protocols = "chat";
@@ -404,10 +406,12 @@ static void wrong_answers_are_refused(void **state)
             talk3_step(&one, 1, BYTES(HEAD("\36", "\1", "\4", "\1") "\x88\0\x18sec-websocket-extensions\2xy"));
         else if (i == 2) /* the same, on a second line */
             talk3_step(&one, 1, BYTES(HEAD("\71", "\1", "\4", "\1") "\x88\0\x18sec-websocket-extensions\0\0\x18sec-websocket-extensions\2xy"));
+        else if (i == 3) /* the offered subprotocol twice */
+            talk3_step(&one, 1, BYTES(HEAD("\73", "\1", "\4", "\1") "\x88\0\x16sec-websocket-protocol\4chat\0\x16sec-websocket-protocol\4chat"));
         else /* a reset */
             talk3_step(&one, 1, BYTES(HEAD("\4", "\3", "\0", "\1") "\0\0\0\x0d"));
         assert_int_equal(talk3_run(&one), 0);
-        assert_int_equal(ws_of(job)->opened, i < 3 ? -EPROTO : -EPROTONOSUPPORT);
+        assert_int_equal(ws_of(job)->opened, i < 4 ? -EPROTO : -EPROTONOSUPPORT);
     }
 }
 

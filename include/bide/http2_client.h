@@ -93,6 +93,7 @@ typedef struct bide_http2_requests_ {
     bide_http2_request *first;
     bide_http2_request *last;
     size_t count;
+    size_t extended; /* of them: for another protocol */
 } bide_http2_requests_;
 
 /* A coroutine of a connection. Of the library. */

@@ -48,6 +48,7 @@ void bide_http2_requests_add_(bide_http2_requests_ *list, bide_http2_request *re
         list->first = request;
     list->last = request;
     list->count++;
+    list->extended += request->is_extended;
 }
 
 void bide_http2_requests_remove_(bide_http2_requests_ *list, bide_http2_request *request)
@@ -63,6 +64,7 @@ void bide_http2_requests_remove_(bide_http2_requests_ *list, bide_http2_request 
         list->last = request->previous;
     request->next = request->previous = NULL;
     list->count--;
+    list->extended -= request->is_extended;
 }
 
 /* 2 */

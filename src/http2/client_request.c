@@ -358,15 +358,18 @@ void bide_http2_client_start_waiting_(bide_http2_client *client, const bide_cont
                                                        NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS);
     if (max > client->options.max_streams)
         max = client->options.max_streams;
-    bool allows_protocols = nghttp2_session_get_remote_settings(
-                                client->session, NGHTTP2_SETTINGS_ENABLE_CONNECT_PROTOCOL) == 1;
+    bool forbids =
+        client->has_settings && nghttp2_session_get_remote_settings(
+                                    client->session, NGHTTP2_SETTINGS_ENABLE_CONNECT_PROTOCOL) != 1;
     bide_http2_request *next;
     for (bide_http2_request *request = client->waiting.first; request != NULL; request = next) {
         bool is_held = client->is_doubted || client->active.count >= max;
+        if (is_held && (!forbids || client->waiting.extended == 0))
+            break; /* (the list may be long) */
         next = request->next;
         if (request->is_extended && !client->has_settings) /* 7 */
             continue;
-        if (request->is_extended && !allows_protocols) {
+        if (request->is_extended && forbids) {
             bide_http2_request_end_(request, -EPROTONOSUPPORT);
         } else if (!is_held && !http2_request_submit(request, context)) {
             bide_http2_client_go_away_(client);

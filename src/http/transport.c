@@ -174,6 +174,8 @@ int bide_http_transport_reject(bide_http_connection *connection, int status)
 
 void bide_http_transport_report(bide_http_connection *connection, int error)
 {
+    if (error == -ECONNRESET && connection->output.state < HTTP_OUTPUT_BODY)
+        connection->exchange->status = HTTP_CLIENT_LEFT;
     bide_http_report_end_(connection, error);
 }
 

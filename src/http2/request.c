@@ -144,7 +144,8 @@ static void http2_finish_response(http2_stream *stream, const bide_context *cont
     int status = stream->status;
     stream->owner->now = bide_now(context);
     if (stream->is_closed) { /* 3 */
-        bide_http_transport_report(http, stream->error);
+        bool has_left = stream->error == -ENODATA || stream->error == -EPIPE; /* with all streams */
+        bide_http_transport_report(http, has_left ? -ECONNRESET : stream->error);
         return;
     }
     if (stream->reject_status != 0) {

@@ -254,6 +254,50 @@ static void a_write_that_ends_early_leaves_nothing_behind(void **state)
     assert_in_range(one.took, 4 * SECOND, 5 * SECOND);
 }
 
+/* ---- Clients that leave ---- */
+
+static struct {
+    unsigned count, incidents;
+    int status, error;
+} left;
+
+static void note_left(bide_http_exchange *exchange, int error)
+{
+    left.count++;
+    left.status = exchange->status;
+    left.error = error;
+}
+
+static void note_incident(bide_http_server *server, const bide_http_incident *incident)
+{
+    (void)server;
+    printf("# %d, error %d, %s\n", incident->status, incident->error, incident->reason != NULL ? incident->reason : "-");
+    left.incidents++;
+}
+
+/* They reset their stream, or end the connection, before the response has begun or in the middle of it. */
+static void a_client_that_leaves_is_no_incident(void **state)
+{
+    (void)state;
+    use(&(bide_http_options){.ended = note_left, .incident = note_incident}, NULL);
+    for (int i = 0; i < 4; i++) {
+        bool is_midway = i % 2 == 1;
+        memset(&left, 0, sizeof left);
+        one.client.ask_count = 0;
+        one.client.window = 1000; /* of a body of 300,000 bytes */
+        one.client.no_window = true;
+        one.reset_after = i < 2 ? 30 : 0;
+        one.vanish_after = i < 2 ? 0 : 30;
+        (void)talk2_ask(&one, is_midway ? "/large" : "/slow");
+        (void)talk2_run(&one);
+        assert_int_equal(handled.begun, 1);
+        assert_int_equal(left.count, 1);
+        assert_int_equal(left.error, -ECONNRESET);
+        assert_int_equal(left.status, is_midway ? 200 : 499);
+        assert_int_equal(left.incidents, 0);
+    }
+}
+
 struct tunnel {
     bide_http_exchange exchange;
     bide_reader_operation read;
@@ -615,6 +659,7 @@ int main(void)
         TEST(unread_data_returns_to_the_connections_window),
         TEST(a_body_that_precedes_the_settings_is_received),
         TEST(a_write_that_ends_early_leaves_nothing_behind),
+        TEST(a_client_that_leaves_is_no_incident),
         TEST(a_tunnel_goes_both_ways),
         TEST(close_after_takes_no_more_requests),
         TEST(a_connection_ends_after_so_many_requests),

@@ -100,7 +100,8 @@ int bide_http_transport_finish(bide_http_connection *connection, int error);
 int bide_http_transport_reject(bide_http_connection *connection, int status);
 
 /*
- * Tells the server's log, and options.ended, that an exchange has ended.
+ * Reports the end of an exchange to the server's log and to options.ended. -ECONNRESET: the client has left. If the head
+ * of the response was not ended then, the status becomes 499.
  * Threads: the loop's. Progress: that of those.
  */
 void bide_http_transport_report(bide_http_connection *connection, int error);

@@ -91,6 +91,7 @@ struct bide_http_exchange {
     int error;  /* that the handler ended with; or 0. For options.ended */
     void *argument; /* the options', or the route's */
     size_t count;   /* bytes that the last bide_http_read has read; 0: the body has ended */
+    bool is_chosen; /* of the library: `task` is that of a handler */
 
     /* of a router (http_router.h) */
     const struct bide_http_route *route; /* or NULL */
@@ -184,8 +185,8 @@ typedef struct bide_http_options {
 
     /*
      * An exchange has ended: with 0, with the error of its handler, also if the response reports that, or with
-     * the error that cut it short. For logs, and counts of the user's. A stream of HTTP/2 that the client resets may
-     * end before its handler began: then the handler's frame holds no values yet. NULL: none.
+     * the error that cut it short. For logs, and counts of the user's. Its handler need not have begun:
+     * bide_http_handler_began says whether the handler's frame holds values. NULL: none.
      */
     void (*ended)(bide_http_exchange *exchange, int error);
 
@@ -581,6 +582,16 @@ BIDE_INLINE uint64_t bide_http_written(const bide_http_exchange *exchange)
 BIDE_INLINE uint64_t bide_http_began(const bide_http_exchange *exchange)
 {
     return exchange->connection->began;
+}
+
+/*
+ * Whether the handler of the exchange has begun, so that its frame holds its values. It has not if a layer responds
+ * itself, if the router has no route, or if the client resets a stream of HTTP/2 early. For options.ended.
+ * Threads: the loop's. Progress: wait-free.
+ */
+BIDE_INLINE bool bide_http_handler_began(const bide_http_exchange *exchange)
+{
+    return exchange->is_chosen && bide_frame_point(&exchange->task.frame)->state != BIDE_AT_START;
 }
 
 /*

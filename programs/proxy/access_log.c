@@ -33,8 +33,8 @@ static void count_bytes(struct forward *self)
 
 void access_log_ended(bide_http_exchange *exchange, int error)
 {
-    struct forward *self = exchange->argument;
-    if (self == NULL) /* a stream that its client has reset before the handler began */
+    struct forward *self = bide_container_of(exchange, struct forward, exchange);
+    if (!bide_http_handler_began(exchange)) /* its client has reset its stream */
         return;
     struct session *session = self->session;
     struct log *log = &session->program->log;

@@ -63,7 +63,6 @@ static void choose_route(struct forward *self)
 static void forward_init(struct forward *self)
 {
     self->session = http_session(self->exchange.connection);
-    self->exchange.argument = self; /* (access_log_ended) */
     self->backend = NULL;
     self->server = self->last = self->named = NULL;
     self->scratch = NULL;

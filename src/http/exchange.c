@@ -51,6 +51,7 @@ static void exchange_set_request(bide_http_exchange *exchange, const http_head *
     exchange->status = 200;
     exchange->argument = exchange->server->options.argument;
     exchange->route = NULL;
+    exchange->is_chosen = false;
     exchange->count = 0;
     exchange->error = 0;
 }

@@ -489,12 +489,14 @@ static const bide_http_handler *http_choose_handler(bide_http_connection *connec
 {
     static const bide_http_handler none = {&http_not_found_body, sizeof(bide_http_exchange)};
     const bide_http_options *options = &connection->server->options;
-    if (options->select_handler == NULL)
-        return &options->handler;
-    const bide_http_handler *handler = options->select_handler(connection->exchange);
+    bool selects = options->select_handler != NULL;
+    const bide_http_handler *handler =
+        selects ? options->select_handler(connection->exchange) : &options->handler;
     if (handler == NULL || handler->size > options->max_frame_size)
         return &none;
-    http_check_handler(handler);
+    if (selects)
+        http_check_handler(handler);
+    connection->exchange->is_chosen = true;
     return handler;
 }
 

@@ -112,6 +112,7 @@ int bide_http_transport_start(bide_http_connection *connection, const bide_http_
     exchange->status = 200;
     exchange->argument = server->options.argument;
     exchange->route = NULL;
+    exchange->is_chosen = false;
     exchange->count = 0;
     exchange->error = 0;
     request->major = head->major;

@@ -87,6 +87,37 @@ static void layers_run_from_the_outside_to_the_inside(void **state)
     peer_end(&one);
 }
 
+/* ---- Whether the handler has begun ---- */
+
+static void note_begin(bide_http_exchange *exchange, int error)
+{
+    (void)error;
+    note(bide_http_handler_began(exchange) ? "+" : "-");
+}
+
+static const bide_http_handler *no_handler(bide_http_exchange *exchange)
+{
+    static const bide_http_handler handler = {&http_peer_body, sizeof(struct peer_handler)};
+    return path_is(exchange, "/nowhere") ? NULL : &handler;
+}
+
+/* Its frame has been used before, by an exchange of the same connection. */
+static void an_end_says_whether_the_handler_has_begun(void **state)
+{
+    (void)state;
+    peer_init(&one, &(bide_http_options){.layers = layers, .layer_count = 3, .ended = note_begin});
+    *trace = '\0';
+    assert_int_equal(peer_say(&one, GET("/hello") GET("/stopped") GET("/fails") GET("/stopped")), 0);
+    assert_string_equal(trace, "abcc.b.a.+ab.a.-abc!c.!b.!a.+ab.a.-");
+    peer_end(&one);
+    peer_init(&one, &(bide_http_options){.select_handler = no_handler, .max_frame_size = sizeof(struct peer_handler),
+                                         .ended = note_begin});
+    *trace = '\0';
+    assert_int_equal(peer_say(&one, GET("/hello") GET("/nowhere") GET("/hello")), 0);
+    assert_string_equal(trace, "+-+");
+    peer_end(&one);
+}
+
 static void an_error_of_the_handler_passes_through_layers(void **state)
 {
     (void)state;
@@ -552,6 +583,7 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(layers_run_from_the_outside_to_the_inside),
+        cmocka_unit_test(an_end_says_whether_the_handler_has_begun),
         cmocka_unit_test(an_error_of_the_handler_passes_through_layers),
         cmocka_unit_test(a_layer_may_answer_for_the_handler),
         cmocka_unit_test(layers_are_cancelled_with_their_handler),

@@ -298,6 +298,38 @@ static void a_client_that_leaves_is_no_incident(void **state)
     }
 }
 
+static unsigned began[2]; /* exchanges whose handler has not begun when they end, and whose handler has */
+
+static void note_begin(bide_http_exchange *exchange, int error)
+{
+    (void)error;
+    began[bide_http_handler_began(exchange)]++;
+}
+
+/* The request and its reset arrive together. */
+static void an_end_says_whether_the_handler_has_begun(void **state)
+{
+    /* the preface, SETTINGS, HEADERS (GET, https, /, host a) and RST_STREAM of stream 1 */
+    static const char raw[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0"
+                              "\0\0\6\1\5\0\0\0\1\x82\x87\x84\x41\1a\0\0\4\3\0\0\0\0\1\0\0\0\x08";
+    (void)state;
+    use(&(bide_http_options){.ended = note_begin}, NULL);
+    memset(began, 0, sizeof began);
+    (void)talk2_ask(&one, "/hello");
+    assert_int_equal(talk2_run(&one), 0);
+    assert_int_equal(began[0], 0);
+    assert_int_equal(began[1], 1);
+    use(&(bide_http_options){.ended = note_begin}, NULL);
+    memset(began, 0, sizeof began);
+    one.client.raw = raw;
+    one.client.raw_size = sizeof raw - 1;
+    one.client.is_raw = true;
+    (void)talk2_run(&one);
+    assert_int_equal(handled.begun, 0);
+    assert_int_equal(began[0], 1);
+    assert_int_equal(began[1], 0);
+}
+
 struct tunnel {
     bide_http_exchange exchange;
     bide_reader_operation read;
@@ -660,6 +692,7 @@ int main(void)
         TEST(a_body_that_precedes_the_settings_is_received),
         TEST(a_write_that_ends_early_leaves_nothing_behind),
         TEST(a_client_that_leaves_is_no_incident),
+        TEST(an_end_says_whether_the_handler_has_begun),
         TEST(a_tunnel_goes_both_ways),
         TEST(close_after_takes_no_more_requests),
         TEST(a_connection_ends_after_so_many_requests),

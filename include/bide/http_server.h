@@ -665,6 +665,7 @@ BIDE_INLINE bide_stream bide_http_stream(const bide_http_exchange *exchange)
  * in the connection's buffer. This begins when the request's body has been read, or is buffered to its
  * end; it pauses while the buffer is full. Requests that ask for an upgrade, and CONNECT, are not watched.
  * With HTTP/2 the same holds for a client that resets a stream, or ends its connection before the response has ended.
+ * If a bide_http_read finds that the client has left, the exchange ends with the error of the read, also with status 499.
  *
  * A client that has ended only its output (shutdown(2) with SHUT_WR) and waits for the response looks like
  * one that has left. By default it counts as one that has left, as it has for nginx and Go's

@@ -561,6 +561,13 @@ bool bide_http_is_complete_(const bide_http_connection *connection)
              (output->left == 0 || output->is_bare)));
 }
 
+/* The handler has failed because a read of the request's body has found that the client has left. */
+static bool exchange_has_lost_client(const bide_http_input *input, int error)
+{
+    return (error == -ENODATA && input->error == error) ||
+           ((error == -ECONNRESET || error == -EPIPE) && input->status == error);
+}
+
 int bide_http_end_exchange_(bide_http_connection *connection, int error)
 {
     bide_http_exchange *exchange = connection->exchange;
@@ -572,8 +579,11 @@ int bide_http_end_exchange_(bide_http_connection *connection, int error)
         return output->error;
     if (bide_http_is_complete_(connection)) /* 1 */
         return bide_http_output_end_(output);
-    if (error == -ENODATA && connection->input.error == -ENODATA) /* the client has disconnected */
+    if (exchange_has_lost_client(&connection->input, error)) {
+        if (output->state < HTTP_OUTPUT_BODY)
+            exchange->status = HTTP_CLIENT_LEFT;
         return error;
+    }
     if (error < 0 && !output->is_sent) {
         if (connection->input.error != 0)
             output->closes = true;

@@ -94,6 +94,62 @@ static void usual_ends_are_no_incidents(void **state)
     peer_end(&one);
 }
 
+/* ---- Clients that leave in the middle of a body ---- */
+
+static struct {
+    int status, error;
+    unsigned count;
+} end;
+
+static void note_end(bide_http_exchange *exchange, int error)
+{
+    end.status = exchange->status;
+    end.error = error;
+    end.count++;
+}
+
+static int read_end; /* that the stream's second read ends with */
+static unsigned reads;
+
+static bide_awaiter *read_once(bide_stream stream, bide_stream_operation *operation, void *data, size_t size)
+{
+    return reads++ == 0 ? bide_memory_stream(stream.object).table->read(stream, operation, data, size)
+                        : bide_stream_ended(operation, read_end);
+}
+
+static size_t count_once(const bide_stream_operation *operation)
+{
+    return reads > 1 ? 0 : bide_memory_stream(&one.server_end).table->count(operation);
+}
+
+static void a_client_that_leaves_in_a_body_is_no_incident(void **state)
+{
+    static const char request[] = POST "Content-Length: 9\r\n\r\nabc";
+    static const int ends[] = {0, -ECONNRESET, -EPIPE};
+    bide_stream_table table = *bide_memory_stream(&one.server_end).table;
+    bide_stream_operation write;
+    (void)state;
+    table.read = read_once;
+    table.count = count_once;
+    peer_init(&one, &(bide_http_options){.incident = note_incident, .ended = note_end});
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        bide_await_later(peer_begin(&one, request, sizeof request - 1)); /* (prepares the loop and the pipes) */
+        bide_stream stream = {&table, &one.server_end};
+        incidents = end.count = reads = 0;
+        read_end = ends[i];
+        assert_int_equal(bide_sim_loop_wait(&one.loop, bide_stream_write(&write, bide_memory_stream(&one.client_end), request,
+                                                                         sizeof request - 1)),
+                         0);
+        assert_int_equal(bide_sim_loop_wait(&one.loop, bide_http_serve(&one.connection, &one.server, stream, one.memory)),
+                         read_end == 0 ? -ENODATA : read_end);
+        assert_int_equal(end.count, 1);
+        assert_int_equal(end.status, 499);
+        assert_int_equal(end.error, read_end == 0 ? -ENODATA : read_end);
+        assert_int_equal(incidents, 0);
+    }
+    peer_end(&one);
+}
+
 static void what_is_too_slow_is_an_incident(void **state)
 {
     (void)state;
@@ -306,6 +362,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(refused_and_failed_requests_are_incidents),
         cmocka_unit_test(usual_ends_are_no_incidents),
+        cmocka_unit_test(a_client_that_leaves_in_a_body_is_no_incident),
         cmocka_unit_test(what_is_too_slow_is_an_incident),
         cmocka_unit_test(a_long_line_is_reported_in_part),
         cmocka_unit_test(the_log_of_an_upgrade_has_the_texts_of_its_request),

@@ -26,7 +26,7 @@
  *
  *     closed --init--> ready --send--> sent --close--> closed
  *
- * An agent has a pool of connections for each origin: scheme, host and port. A connection returns to its
+ * An agent has a pool of connections for each origin: scheme, host, port and version. A connection returns to its
  * pool only if its response has been read to the end; otherwise it is closed. So is the connection of a
  * request that was cancelled.
  *
@@ -35,7 +35,7 @@
  * caller's memory, 11 KB. Opening a connection and waiting for a response may have limits of time
  * (connect_timeout, response_timeout). Other operations have none: use bide_with_deadline.
  *
- * "https" needs TLS: bide/http_agent_tls.h, and can have HTTP/2: bide/http_agent_http2.h. A request whose
+ * "https" needs TLS: bide/http_agent_tls.h. HTTP/2 needs bide/http_agent_http2.h. A request whose
  * body is not in memory, or an upgrade, needs http_client.h.
  *
  * "Rules" are below. Why it is correct: src/http/agent.c.
@@ -55,6 +55,13 @@
 BIDE_EXTERN_C_BEGIN
 
 typedef struct bide_http_agent bide_http_agent;
+
+/* The versions of HTTP that a request may use: "Versions" below. */
+typedef enum bide_http_version {
+    BIDE_HTTP_VERSION_ANY, /* HTTP/2 if the server chooses it by ALPN; otherwise HTTP/1.1 */
+    BIDE_HTTP_VERSION_1,   /* HTTP/1.1 alone */
+    BIDE_HTTP_VERSION_2    /* HTTP/2 alone: for "http", by prior knowledge */
+} bide_http_version;
 
 /* Options of an agent. Zeros are the defaults. */
 typedef struct bide_http_agent_options {
@@ -79,6 +86,7 @@ typedef struct bide_http_agent_options {
         http2_window; /* bytes of a response by HTTP/2 that may come before they are read. 0: 65535 */
     uint64_t
         max_body; /* bytes of a response's body, decoded. 0: 1 GB; BIDE_HTTP_UNKNOWN: no limit */
+    bide_http_version version; /* of requests that set no other one. 0: any */
 } bide_http_agent_options;
 
 enum {
@@ -133,8 +141,11 @@ typedef struct bide_http_fetch {
     bool is_decoded;    /* the body was compressed, and is read as it was before */
     bool is_http2;      /* the response came by HTTP/2 */
     const char *
-        reason; /* if TLS has failed or is missing, or a variable names no proxy: why, in words that stay; otherwise "" */
+        reason; /* if TLS has failed or is missing, a version cannot be used, or a variable names no proxy: why, in words that stay; otherwise "" */
     char url[BIDE_HTTP_FETCH_URL]; /* of the last request: where the response comes from */
+
+    bide_http_version
+        version; /* may be set between bide_http_fetch_init, which takes the agent's, and bide_http_fetch_send */
 
     /*
      * May be set between bide_http_fetch_init and bide_http_fetch_send; NULL: responses with a status of 1xx are
@@ -187,7 +198,7 @@ typedef struct bide_http_fetch {
  * other thread may change that at the same time.
  * Only proxies of "http" are supported. An option may be too large for any memory.
  * Also a macro, so that the linker names bide-http if it is missing.
- * Threads: the loop's. Errors: -EINVAL (of the option `proxy`, or such an option), -EPROTONOSUPPORT (another proxy),
+ * Threads: the loop's. Errors: -EINVAL (of the option `proxy` or `version`, or such an option), -EPROTONOSUPPORT (another proxy),
  * -EMSGSIZE (its URL is too long), -ENOTSUP (without llhttp), -ENOMEM, those of bide_names_create.
  * Progress: blocks for a moment at most.
  */
@@ -230,9 +241,9 @@ int bide_http_fetch_set_body(bide_http_fetch *fetch, const void *data, size_t si
 /*
  * Sends the request, follows redirects, and receives the response's head, which is fetch->response then.
  * Threads: the loop's. Errors: those of bide_connect_by_name, of bide_tls_connect, of
- * bide_http_client_recv; -EINVAL (it was sent before), -ELOOP (too many redirects), -EPERM (a redirect
+ * bide_http_client_recv; -EINVAL (it was sent before, or its version is none), -ELOOP (too many redirects), -EPERM (a redirect
  * from "https" to "http"), -ETIMEDOUT (also: a timeout of the agent's options), -EPROTONOSUPPORT (a redirect to
- * "https", without TLS; or the server requires HTTP/1.1, and the TLS does not allow that, or the request may not be repeated), -EBADMSG (also: a redirect to what is no URL, or has a user), -ECONNREFUSED (also: the proxy refuses the tunnel),
+ * "https", without TLS; or the server requires HTTP/1.1, and the TLS or `version` does not allow that, or the request may not be repeated; or HTTP/2 alone is allowed, and the agent does not have it or the server does not choose it), -EBADMSG (also: a redirect to what is no URL, or has a user), -ECONNREFUSED (also: the proxy refuses the tunnel),
  * -EMSGSIZE (also: a URL or the request's head is too long), -ENOMEM; -EINVAL, -EPROTONOSUPPORT, -EMSGSIZE (also: the
  * environment's proxy for this URL is not one; `reason` names the variable). Suspends: if the server has not
  * answered. Cancel-safe: no, the request may have been sent; the connection is closed.
@@ -328,6 +339,7 @@ typedef struct bide_http_agent_http2_options {
     uint64_t max_body;
     uint64_t idle_timeout;
     uint32_t window; /* 0: the default */
+    bool is_secure;  /* the stream is TLS */
 } bide_http_agent_http2_options;
 
 /* How an agent speaks HTTP/2. http_agent_http2.h has one for bide-http2. Memory is aligned as malloc's. */
@@ -377,8 +389,8 @@ typedef struct bide_http_agent_http2 {
 } bide_http_agent_http2;
 
 /*
- * Has the agent use HTTP/2 with servers that choose "h2" by ALPN, before its first request; the table
- * stays.
+ * Has the agent use HTTP/2 with servers that choose "h2" by ALPN, and for requests of BIDE_HTTP_VERSION_2. Before its
+ * first request; the table stays.
  * Threads: the loop's. Progress: wait-free.
  */
 void bide_http_agent_set_http2(bide_http_agent *agent, const bide_http_agent_http2 *table);
@@ -417,6 +429,12 @@ void bide_http_agent_set_http2(bide_http_agent *agent, const bide_http_agent_htt
  * are in lower case, and `minor` and `reason` are empty. Fields of a connection, such as "Transfer-Encoding", are of
  * HTTP/1.1 alone. A body that breaks off ends with -ECONNRESET by HTTP/2, and otherwise with -ENODATA or, over TLS,
  * -ECONNABORTED.
+ * The option `version` of an agent, or of one fetch, says which of them is used. With BIDE_HTTP_VERSION_ANY, "http" is
+ * HTTP/1.1, and the server chooses for "https". BIDE_HTTP_VERSION_1 does not offer HTTP/2. With BIDE_HTTP_VERSION_2,
+ * "http" is HTTP/2 from the first byte on, which the server must be known to understand ("prior knowledge"): one that does
+ * not answers with something other than HTTP/2, which is -EBADMSG, or closes the connection. For "https" the server must
+ * choose "h2" by ALPN. A proxy speaks HTTP/1.1, so such a request of "http" goes through a tunnel (CONNECT). Each version
+ * of an origin has a pool of its own, with max_connections.
  *
  * HTTP/2. Requests to an origin share one connection. While it is not known whether the server speaks HTTP/2, one
  * request opens a connection and the others wait for it: they share it, or its error, or open connections of

@@ -6,8 +6,9 @@
  *     bide_http_agent_use_tls(agent, config);
  *     bide_http_agent_use_http2(agent);
  *
- * The config offers "h2" and "http/1.1" by ALPN, and the server chooses. A header alone, so that programs without
- * HTTP/2 do not depend on libnghttp2.
+ * The config offers "h2" and "http/1.1" by ALPN, and the server chooses. Without TLS the server must be known to speak
+ * HTTP/2: the option `version` of the agent or of a fetch is BIDE_HTTP_VERSION_2 then. A header alone, so that programs
+ * without HTTP/2 do not depend on libnghttp2.
  */
 #ifndef BIDE_HTTP_AGENT_HTTP2_H
 #define BIDE_HTTP_AGENT_HTTP2_H
@@ -38,7 +39,7 @@ BIDE_INLINE int bide_http_agent_http2_open_(void *client, bide_stream stream,
 {
     bide_http2_client_options options;
     memset(&options, 0, sizeof options);
-    options.is_secure = true;
+    options.is_secure = from->is_secure;
     options.max_fields = bide_http_agent_http2_within_(from->max_fields, 8, (size_t)1 << 19);
     options.max_head = bide_http_agent_http2_within_(from->max_head, 8704, (size_t)1 << 24);
     options.max_body = from->max_body;
@@ -159,7 +160,8 @@ BIDE_INLINE void bide_http_agent_http2_set_answered_(void *client, void (*called
 }
 
 /*
- * The agent speaks HTTP/2 with servers that choose it. Before the agent's first request.
+ * The agent speaks HTTP/2 with servers that choose it, and for requests of BIDE_HTTP_VERSION_2. Before the agent's first
+ * request.
  * Threads: the loop's. Progress: wait-free.
  */
 BIDE_INLINE void bide_http_agent_use_http2(bide_http_agent *agent)

@@ -1,7 +1,7 @@
 /*
  * An HTTP client with pools of connections.
  *
- *     agent ---> origins, by scheme, host, port and proxy, the last used first
+ *     agent ---> origins, by scheme, host, port, proxy and version, the last used first
  *     origin --> connection pool (connection_pool.h); for each open connection a link
  *     link ----> memory of one connection: TLS, bide_http_client, its buffers
  *     fetch ---> one request: an origin while it is under way, and a connection of it, or a session
@@ -50,7 +50,9 @@
  *    more. A session is destroyed when its last fetch leaves, so its connection serves the others. Fetches that wait for
  *    a connection look again, as in 10. One that has just got a connection of HTTP/2 closes it and takes another one.
  *    If no connection that offers HTTP/1.1 alone can be opened for lack of a protocol, this is forgotten: other requests
- *    to that origin may go by HTTP/2.
+ *    to that origin may go by HTTP/2. An origin of BIDE_HTTP_VERSION_2 has no HTTP/1.1, so nothing of this applies to it.
+ * 12. Without TLS, an origin has one version from the beginning: BIDE_HTTP_VERSION_ANY is BIDE_HTTP_VERSION_1 there. So
+ *    agent->tls is used only for an origin with is_secure, which it has, or one whose version is any.
  */
 #define _GNU_SOURCE
 #include "bide/http_agent.h"
@@ -98,8 +100,10 @@ struct bide_http_origin_ {
     bide_http_agent *agent;
     http_origin *next; /* used before this one */
     size_t users;
-    const http_proxy *proxy; /* or NULL */
+    const http_proxy *proxy;   /* or NULL */
+    bide_http_version version; /* not BIDE_HTTP_VERSION_ANY without TLS */
     bool is_secure;
+    bool has_tunnel; /* through the proxy */
     uint16_t port;
     char host[256];
     bide_pooled_connection *slots;
@@ -245,12 +249,20 @@ static bide_awaiter *http_link_connect(bide_http_connecting_ *self)
                                 origin->proxy != NULL ? origin->proxy->port : origin->port);
 }
 
+/* HTTP/2 is not offered. */
+static bool http_origin_offers_http1(const http_origin *origin)
+{
+    const bide_http_agent *agent = origin->agent;
+    return origin->requires_http1 || (origin->version == BIDE_HTTP_VERSION_1 &&
+                                      agent->http2 != NULL && agent->tls->connect_http1 != NULL);
+}
+
 static bide_awaiter *http_link_connect_tls(bide_http_connecting_ *self)
 {
     const http_origin *origin = self->origin;
     const bide_http_agent_tls *tls = origin->agent->tls;
     self->link->is_secure = true;
-    self->link->is_http1 = origin->requires_http1;
+    self->link->is_http1 = http_origin_offers_http1(origin);
     return (self->link->is_http1 ? tls->connect_http1 : tls->connect)(
         self->link->tls, origin->agent->tls_argument, bide_socket_stream(&self->pooled->socket),
         origin->host);
@@ -270,13 +282,37 @@ static bool http_link_has_tunnel(bide_http_client *client)
            bide_reader_buffered(bide_http_client_reader(client)) == 0;
 }
 
-/* The protocol that was negotiated. Returns 0, or an error if the agent does not speak it. */
-static int http_link_choose_protocol(const http_origin *origin, http_link *link)
+static bool http_link_has_http2(const http_origin *origin, const http_link *link)
 {
+    const bide_http_agent_tls *tls = origin->agent->tls;
+    if (!origin->is_secure) /* 12 */
+        return origin->version == BIDE_HTTP_VERSION_2;
+    const char *protocol = tls->protocol != NULL ? tls->protocol(link->tls) : NULL;
+    return protocol != NULL && strcmp(protocol, "h2") == 0;
+}
+
+/* The protocol that was negotiated, or is known. Returns 0, or an error if it may not be used. */
+static int http_link_choose_protocol(bide_http_connecting_ *self)
+{
+    const http_origin *origin = self->origin;
     const bide_http_agent *agent = origin->agent;
-    const char *protocol = agent->tls->protocol != NULL ? agent->tls->protocol(link->tls) : NULL;
-    link->is_http2 = protocol != NULL && strcmp(protocol, "h2") == 0;
-    return link->is_http2 && (agent->http2 == NULL || link->is_http1) ? -EPROTONOSUPPORT : 0;
+    http_link *link = self->link;
+    link->is_http2 = http_link_has_http2(origin, link);
+    if (link->is_http2)
+        return agent->http2 == NULL || origin->version == BIDE_HTTP_VERSION_1 || link->is_http1
+                   ? -EPROTONOSUPPORT
+                   : 0;
+    if (origin->version != BIDE_HTTP_VERSION_2)
+        return 0;
+    self->reason = "the server has not chosen HTTP/2";
+    return -EPROTONOSUPPORT;
+}
+
+static bide_stream http_link_stream(bide_pooled_connection *connection)
+{
+    const http_origin *origin = bide_container_of(connection->pool, http_origin, pool);
+    return origin->is_secure ? origin->agent->tls->stream((*http_link_of(connection))->tls)
+                             : bide_socket_stream(&connection->socket);
 }
 
 bide_coroutine(http_link_connect_body)
@@ -289,7 +325,7 @@ bide_coroutine(http_link_connect_body)
         bide_return(-ENOMEM);
     *http_link_of(self->pooled) = self->link; /* 1 */
     bide_try(http_link_connect(self));
-    if (self->origin->proxy != NULL && self->origin->is_secure) {
+    if (self->origin->has_tunnel) {
         status = http_link_ask_for_tunnel(self->origin, self->link, self->pooled);
         if (status < 0)
             bide_return(status);
@@ -303,14 +339,11 @@ bide_coroutine(http_link_connect_body)
             self->reason = http_link_reason(self->origin, self->link);
             bide_return(self->status);
         }
-        status = http_link_choose_protocol(self->origin, self->link);
-        if (status < 0 || self->link->is_http2)
-            bide_return(status);
     }
-    bide_return(http_link_init_client(self->origin, self->link,
-                                      self->origin->is_secure
-                                          ? self->origin->agent->tls->stream(self->link->tls)
-                                          : bide_socket_stream(&self->pooled->socket)));
+    status = http_link_choose_protocol(self);
+    if (status < 0 || self->link->is_http2)
+        bide_return(status);
+    bide_return(http_link_init_client(self->origin, self->link, http_link_stream(self->pooled)));
     bide_end();
 }
 
@@ -422,16 +455,15 @@ static int http_session_start(http_origin *origin, bide_pooled_connection *conne
 {
     const bide_http_agent *agent = origin->agent;
     const bide_http_agent_http2_options options = {
-        agent->options.max_fields, agent->options.max_head, agent->options.max_body,
-        agent->options.idle_timeout, agent->options.http2_window};
-    http_link *link = *http_link_of(connection);
+        agent->options.max_fields,   agent->options.max_head,     agent->options.max_body,
+        agent->options.idle_timeout, agent->options.http2_window, origin->is_secure};
     size_t head = http_agent_round_up(sizeof(http_session));
     http_session *session = malloc(head + agent->http2->client_size);
     if (session == NULL)
         return -ENOMEM;
     memset(session, 0, sizeof *session);
     session->client = (char *)session + head;
-    int status = agent->http2->open(session->client, agent->tls->stream(link->tls), &options);
+    int status = agent->http2->open(session->client, http_link_stream(connection), &options);
     if (status < 0) {
         free(session);
         return status;
@@ -463,9 +495,16 @@ static void http_origin_destroy(http_origin *origin)
     free(origin);
 }
 
+/* A proxy speaks HTTP/1.1: HTTP/2 goes through a tunnel. */
+static bool http_origin_needs_tunnel(const bide_http_url *url, const http_proxy *proxy,
+                                     bide_http_version version)
+{
+    return proxy != NULL && (url->is_secure || version == BIDE_HTTP_VERSION_2);
+}
+
 /* `host` is shorter than origin->host. */
 static http_origin *http_origin_create(bide_http_agent *agent, const bide_http_url *url,
-                                       const http_proxy *proxy)
+                                       const http_proxy *proxy, bide_http_version version)
 {
     static const bide_address none;
     size_t max = agent->options.max_connections;
@@ -485,13 +524,15 @@ static http_origin *http_origin_create(bide_http_agent *agent, const bide_http_u
     origin->sessions = NULL;
     bide_mutex_init(&origin->turn);
     origin->choosing = NULL;
-    origin->is_http1 = agent->http2 == NULL || !url->is_secure;
+    origin->version = version;
+    origin->is_http1 = agent->http2 == NULL || version == BIDE_HTTP_VERSION_1;
     origin->requires_http1 = false;
     origin->failure = 0;
     origin->failure_reason = "";
     origin->failures = 0;
     origin->proxy = proxy;
     origin->is_secure = url->is_secure;
+    origin->has_tunnel = http_origin_needs_tunnel(url, proxy, version);
     origin->port = url->port;
     memcpy(origin->host, url->host.data, url->host.size);
     origin->host[url->host.size] = '\0';
@@ -504,11 +545,11 @@ static http_origin *http_origin_create(bide_http_agent *agent, const bide_http_u
 
 /* A plain proxy's connections are for all hosts. */
 static bool http_origin_is_for(const http_origin *origin, const bide_http_url *url,
-                               const http_proxy *proxy)
+                               const http_proxy *proxy, bide_http_version version)
 {
-    if (origin->proxy != proxy || origin->is_secure != url->is_secure)
+    if (origin->proxy != proxy || origin->is_secure != url->is_secure || origin->version != version)
         return false;
-    return (proxy != NULL && !url->is_secure) ||
+    return (proxy != NULL && !origin->has_tunnel) ||
            (origin->port == url->port && bide_http_is(url->host, origin->host));
 }
 
@@ -530,15 +571,15 @@ static void http_agent_trim(bide_http_agent *agent)
 }
 
 static http_origin *http_agent_find_origin(bide_http_agent *agent, const bide_http_url *url,
-                                           const http_proxy *proxy)
+                                           const http_proxy *proxy, bide_http_version version)
 {
     http_origin **at = &agent->origins;
-    while (*at != NULL && !http_origin_is_for(*at, url, proxy))
+    while (*at != NULL && !http_origin_is_for(*at, url, proxy, version))
         at = &(*at)->next;
     http_origin *origin = *at;
     if (origin != NULL)
         *at = origin->next;
-    else if ((origin = http_origin_create(agent, url, proxy)) == NULL)
+    else if ((origin = http_origin_create(agent, url, proxy, version)) == NULL)
         return NULL;
     else
         agent->origin_count++;
@@ -569,6 +610,12 @@ static void http_agent_set_defaults(bide_http_agent_options *options)
         options->max_head = HTTP_MIN_INPUT - HTTP_ROOM_BEHIND_HEAD;
     if (options->max_body == 0)
         options->max_body = UINT64_C(1) << 30;
+}
+
+static bool http_version_is_valid(bide_http_version version)
+{
+    return version == BIDE_HTTP_VERSION_ANY || version == BIDE_HTTP_VERSION_1 ||
+           version == BIDE_HTTP_VERSION_2;
 }
 
 /* Computes the size of a client's memory, which is small enough to be added to others. */
@@ -609,7 +656,7 @@ int bide_http_agent_create(bide_http_agent **agent, const bide_http_agent_option
     if (options != NULL)
         self->options = *options;
     http_agent_set_defaults(&self->options);
-    int status = http_agent_measure(self);
+    int status = http_version_is_valid(self->options.version) ? http_agent_measure(self) : -EINVAL;
     if (status == 0)
         status = http_agent_set_proxies(self);
     if (status == 0 && self->options.names == NULL)
@@ -685,6 +732,7 @@ int bide_http_fetch_init(bide_http_fetch *fetch, bide_http_agent *agent, const c
     fetch->has_turn = false;
     fetch->is_http2 = false;
     fetch->inflate = NULL;
+    fetch->version = agent->options.version;
     fetch->on_informational = NULL;
     fetch->reason = "";
     memset(&fetch->response, 0, sizeof fetch->response);
@@ -758,12 +806,21 @@ int bide_http_fetch_set_body(bide_http_fetch *fetch, const void *data, size_t si
 /* Begins to use the origin of fetch->parsed: 3 */
 static int http_fetch_enter(bide_http_fetch *fetch)
 {
+    bide_http_version version = fetch->version;
+    if (!http_version_is_valid(version))
+        return -EINVAL;
+    if (version == BIDE_HTTP_VERSION_2 && fetch->agent->http2 == NULL) {
+        fetch->reason = "HTTP/2 needs bide_http_agent_use_http2() and -lbide-http2";
+        return -EPROTONOSUPPORT;
+    }
+    if (version == BIDE_HTTP_VERSION_ANY && !fetch->parsed.is_secure)
+        version = BIDE_HTTP_VERSION_1;
     const http_proxy *proxy = bide_http_proxy_for_(&fetch->agent->proxies, &fetch->parsed);
     if (proxy != NULL && proxy->problem != NULL) {
         fetch->reason = proxy->problem;
         return proxy->status;
     }
-    http_origin *origin = http_agent_find_origin(fetch->agent, &fetch->parsed, proxy);
+    http_origin *origin = http_agent_find_origin(fetch->agent, &fetch->parsed, proxy, version);
     if (origin == NULL)
         return -ENOMEM;
     origin->users++;
@@ -829,7 +886,7 @@ static bool http_fetch_omits(const bide_http_fetch *fetch, bide_slice name)
 static int http_fetch_start_line(bide_http_fetch *fetch)
 {
     char authority[HTTP_AGENT_AUTHORITY];
-    bool is_absolute = fetch->origin->proxy != NULL && !fetch->parsed.is_secure;
+    bool is_absolute = fetch->origin->proxy != NULL && !fetch->origin->has_tunnel;
     char *target = fetch->next; /* 5 */
     size_t room = sizeof fetch->next;
     int status = bide_http_url_authority(&fetch->parsed, authority, sizeof authority);
@@ -944,7 +1001,8 @@ static int http_fetch_write_head(bide_http_fetch *fetch)
         status = http_fetch_add_cookies(fetch);
     if (status == 0 && fetch->asks_coding)
         status = http_fetch_put_field(fetch, "Accept-Encoding", "gzip, deflate");
-    if (status == 0 && proxy != NULL && !fetch->parsed.is_secure && proxy->authorization[0] != '\0')
+    if (status == 0 && proxy != NULL && !fetch->origin->has_tunnel &&
+        proxy->authorization[0] != '\0')
         status = http_fetch_put_field(fetch, "Proxy-Authorization", proxy->authorization);
     return status == 0 ? http_fetch_finish_head(fetch) : status;
 }
@@ -978,7 +1036,7 @@ static bool http_fetch_is_idempotent(const bide_http_fetch *fetch)
 static bool http_fetch_falls_back(const bide_http_fetch *fetch)
 {
     if (fetch->session == NULL || fetch->status != -EPROTONOSUPPORT ||
-        fetch->agent->tls->connect_http1 == NULL)
+        fetch->origin->version == BIDE_HTTP_VERSION_2 || fetch->agent->tls->connect_http1 == NULL)
         return false;
     fetch->origin->requires_http1 = fetch->origin->is_http1 = true;
     http_origin_wake_choosing(fetch->origin);
@@ -1171,7 +1229,7 @@ static void http_choosing_watch(http_choosing *choosing, const bide_context *con
     http_origin *origin = choosing->fetch->origin;
     http_choosing_leave(choosing);
     choosing->is_answered = false;
-    if (origin->agent->http2 == NULL || !origin->is_secure)
+    if (origin->agent->http2 == NULL || origin->version == BIDE_HTTP_VERSION_1)
         return;
     bide_stop_source_init(&choosing->answer);
     if (context->stop != NULL)

@@ -24,7 +24,16 @@
  *     bide_http_fetch_close(&self->fetch);                // in every case, after bide_http_fetch_init
  *     bide_end();
  *
- *     closed --init--> ready --send--> sent --close--> closed
+ * A body that is not in memory is written in pieces:
+ *
+ *     bide_try(bide_http_fetch_start(&self->fetch, self->size)); // or BIDE_HTTP_UNKNOWN
+ *     do {
+ *         ... self->count bytes in self->buffer ...
+ *         bide_try(bide_http_fetch_write(&self->fetch, self->buffer, self->count));
+ *     } while (self->fetch.count != 0 && ...);
+ *     bide_try(bide_http_fetch_send(&self->fetch));
+ *
+ *     closed --init--> ready --(start)--> started --send--> sent --close--> closed
  *
  * An agent has a pool of connections for each origin: scheme, host, port and version. A connection returns to its
  * pool only if its response has been read to the end; otherwise it is closed. So is the connection of a
@@ -35,8 +44,8 @@
  * caller's memory, 11 KB. Opening a connection and waiting for a response may have limits of time
  * (connect_timeout, response_timeout). Other operations have none: use bide_with_deadline.
  *
- * "https" needs TLS: bide/http_agent_tls.h. HTTP/2 needs bide/http_agent_http2.h. A request whose
- * body is not in memory, or an upgrade, needs http_client.h.
+ * "https" needs TLS: bide/http_agent_tls.h. HTTP/2 needs bide/http_agent_http2.h. An upgrade needs
+ * http_client.h.
  *
  * "Rules" are below. Why it is correct: src/http/agent.c.
  */
@@ -87,6 +96,8 @@ typedef struct bide_http_agent_options {
     uint64_t
         max_body; /* bytes of a response's body, decoded. 0: 1 GB; BIDE_HTTP_UNKNOWN: no limit */
     bide_http_version version; /* of requests that set no other one. 0: any */
+    uint64_t
+        continue_timeout; /* nanoseconds that bide_http_fetch_start waits for the server to want a body. 0: 1 s */
 } bide_http_agent_options;
 
 enum {
@@ -106,6 +117,14 @@ typedef struct bide_http_connecting_ {
     int status;
     const char *reason;
 } bide_http_connecting_;
+
+/* Starts a request, or writes its body. Of a fetch. */
+typedef struct bide_http_uploading_ {
+    bide_task task;
+    struct bide_http_fetch *fetch;
+    const void *data;
+    size_t size;
+} bide_http_uploading_;
 
 /* Chooses a connection. Of a fetch. */
 typedef struct bide_http_choosing_ {
@@ -136,7 +155,8 @@ typedef struct bide_http_getting_ {
 typedef struct bide_http_fetch {
     bide_task task;              /* of the library */
     bide_http_response response; /* its texts stay until the fetch is closed */
-    size_t count;       /* bytes that the last read has read, or all of bide_http_get; 0: the end */
+    size_t
+        count; /* bytes that the last read has read, or all of bide_http_get; 0: the end. Of a write: see there */
     unsigned redirects; /* that were followed */
     bool is_decoded;    /* the body was compressed, and is read as it was before */
     bool is_http2;      /* the response came by HTTP/2 */
@@ -146,6 +166,9 @@ typedef struct bide_http_fetch {
 
     bide_http_version
         version; /* may be set between bide_http_fetch_init, which takes the agent's, and bide_http_fetch_send */
+
+    bool
+        expects_continue; /* may be set before bide_http_fetch_start: it waits until the server wants the body */
 
     /*
      * May be set between bide_http_fetch_init and bide_http_fetch_send; NULL: responses with a status of 1xx are
@@ -162,9 +185,12 @@ typedef struct bide_http_fetch {
     bool is_private; /* fields with credentials are sent: no redirect has left the origin */
     bool has_body;
     bool asks_coding;
+    bool is_started;  /* by bide_http_fetch_start: it is not sent again */
+    bool is_unwanted; /* the rest of its body is */
     int status;
     const char *body;
-    size_t body_size;
+    uint64_t body_size;
+    bide_http_uploading_ uploading;
     bide_http_url parsed; /* of `url` */
     struct bide_http_origin_ *origin;
     bide_pooled_connection *connection;
@@ -239,9 +265,33 @@ int bide_http_fetch_add(bide_http_fetch *fetch, const char *name, const char *va
 int bide_http_fetch_set_body(bide_http_fetch *fetch, const void *data, size_t size);
 
 /*
- * Sends the request, follows redirects, and receives the response's head, which is fetch->response then.
+ * Connects, and starts a request whose body of `length` bytes is written in pieces; BIDE_HTTP_UNKNOWN: it has as many as
+ * are written. With fetch->expects_continue, "Expect: 100-continue" is sent, and this waits for the server to want the body,
+ * until continue_timeout has passed.
+ * Such a request is never sent again. A redirect that would repeat its body is a response like another.
+ * Threads: the loop's. Errors: -EINVAL (it was started or sent before, or has a body in memory), those of
+ * bide_http_fetch_send. Suspends: if there is no connection, or the server is to want the body. Cancel-safe: no, as
+ * bide_http_fetch_send. Progress: that of the network.
+ */
+BIDE_KEY_SCOPED(bide_http_fetch_write);
+BIDE_MUST_AWAIT
+bide_awaiter *bide_http_fetch_start(bide_http_fetch *fetch, uint64_t length);
+
+/*
+ * Sends bytes of the body of a request that was started, which stay until this has ended. fetch->count is `size` then;
+ * 0: the server takes no more of the body. That is no error of this: bide_http_fetch_send ends with the response, if there
+ * is one, or with the reason.
+ * Threads: the loop's. Errors: -EINVAL (it was not started, or was sent), -EMSGSIZE (more than `length`). Suspends: if the
+ * server is slow. Cancel-safe: no, the connection is closed, or the stream is reset. Progress: that of the network.
+ */
+BIDE_KEY_SCOPED(bide_http_fetch_field);
+BIDE_MUST_AWAIT
+bide_awaiter *bide_http_fetch_write(bide_http_fetch *fetch, const void *data, size_t size);
+
+/*
+ * Sends the request, or ends one that was started. Follows redirects, and receives the response's head, which is fetch->response then.
  * Threads: the loop's. Errors: those of bide_connect_by_name, of bide_tls_connect, of
- * bide_http_client_recv; -EINVAL (it was sent before, or its version is none), -ELOOP (too many redirects), -EPERM (a redirect
+ * bide_http_client_recv; -EINVAL (it was sent before, its version is none, or less was written than promised and no response came), -ELOOP (too many redirects), -EPERM (a redirect
  * from "https" to "http"), -ETIMEDOUT (also: a timeout of the agent's options), -EPROTONOSUPPORT (a redirect to
  * "https", without TLS; or the server requires HTTP/1.1, and the TLS or `version` does not allow that, or the request may not be repeated; or HTTP/2 alone is allowed, and the agent does not have it or the server does not choose it), -EBADMSG (also: a redirect to what is no URL, or has a user), -ECONNREFUSED (also: the proxy refuses the tunnel),
  * -EMSGSIZE (also: a URL or the request's head is too long), -ENOMEM; -EINVAL, -EPROTONOSUPPORT, -EMSGSIZE (also: the
@@ -270,6 +320,12 @@ bide_awaiter *bide_http_fetch_read(bide_http_fetch *fetch, void *data, size_t si
  * Threads: the loop's. Progress: wait-free, linear in the fields.
  */
 bide_slice bide_http_fetch_field(const bide_http_fetch *fetch, const char *name);
+
+/*
+ * The same of the trailers of the response, which are there when its body has ended.
+ * Threads: the loop's. Progress: wait-free, linear in the trailers.
+ */
+bide_slice bide_http_fetch_trailer(const bide_http_fetch *fetch, const char *name);
 
 /*
  * Ends the request. The connection returns to its pool if the response was read to its end, and is closed
@@ -386,6 +442,17 @@ typedef struct bide_http_agent_http2 {
      * back to this one.
      */
     void (*set_answered)(void *client, void (*called)(void *argument), void *argument);
+
+    /*
+     * Bodies in pieces: as bide_http2_request_finish_head, bide_http2_request_write, bide_http2_request_continue with what
+     * it has found out, and bide_http2_request_trailer. NULL, all of them: such requests end with -ENOTSUP, and there are
+     * no trailers.
+     */
+    int (*finish_head)(void *request, uint64_t length);
+    bide_awaiter *(*write)(void *request, const void *data, size_t size);
+    bide_awaiter *(*wait_for_continue)(void *request);
+    bool (*continues)(const void *request);
+    bide_slice (*trailer)(const void *request, const char *name);
 } bide_http_agent_http2;
 
 /*
@@ -414,7 +481,7 @@ void bide_http_agent_set_http2(bide_http_agent *agent, const bide_http_agent_htt
  * response_timeout has passed, its connection is closed.
  *
  * Timeouts. Each connection has connect_timeout; a wait for another request's connection does not count. Each request,
- * also one that follows a redirect or is sent again, has response_timeout, with the time to send its body. Requests that
+ * also one that follows a redirect or is sent again, has response_timeout, with the time to send a body in memory; of one in pieces, from bide_http_fetch_send on. Requests that
  * wait for the same first connection share its timeout. Reading a body has no limit of the agent's. Neither has a wait
  * in line: for a connection (max_connections), or by HTTP/2 for a stream. A request gets one when the server allows one
  * more and has taken what was sent before on the connection. A server that takes nothing and sends nothing loses the
@@ -423,7 +490,8 @@ void bide_http_agent_set_http2(bide_http_agent *agent, const bide_http_agent_htt
  *
  * Retries. A server may close a connection that it has kept, while a request is on its way. If the
  * connection was used before, nothing of a response has come, and the method is idempotent (GET, HEAD,
- * OPTIONS, TRACE, PUT, DELETE), the request is sent again, on another connection. No other error is retried.
+ * OPTIONS, TRACE, PUT, DELETE), the request is sent again, on another connection. No other error is retried. A request
+ * that bide_http_fetch_start has started is not.
  *
  * Versions. A response looks the same over HTTP/1.1 and HTTP/2, with three exceptions. By HTTP/2 the names of fields
  * are in lower case, and `minor` and `reason` are empty. Fields of a connection, such as "Transfer-Encoding", are of

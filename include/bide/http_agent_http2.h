@@ -159,6 +159,33 @@ BIDE_INLINE void bide_http_agent_http2_set_answered_(void *client, void (*called
     self->on_answer_argument = argument;
 }
 
+BIDE_INLINE int bide_http_agent_http2_finish_head_(void *request, uint64_t length)
+{
+    return bide_http2_request_finish_head((bide_http2_request *)request, length);
+}
+
+BIDE_MUST_AWAIT
+BIDE_INLINE bide_awaiter *bide_http_agent_http2_write_(void *request, const void *data, size_t size)
+{
+    return bide_http2_request_write((bide_http2_request *)request, data, size);
+}
+
+BIDE_MUST_AWAIT
+BIDE_INLINE bide_awaiter *bide_http_agent_http2_continue_(void *request)
+{
+    return bide_http2_request_continue((bide_http2_request *)request);
+}
+
+BIDE_INLINE bool bide_http_agent_http2_continues_(const void *request)
+{
+    return ((const bide_http2_request *)request)->continues;
+}
+
+BIDE_INLINE bide_slice bide_http_agent_http2_trailer_(const void *request, const char *name)
+{
+    return bide_http2_request_trailer((const bide_http2_request *)request, name);
+}
+
 /*
  * The agent speaks HTTP/2 with servers that choose it, and for requests of BIDE_HTTP_VERSION_2. Before the agent's first
  * request.
@@ -187,6 +214,11 @@ BIDE_INLINE void bide_http_agent_use_http2(bide_http_agent *agent)
         &bide_http_agent_http2_is_doubted_,
         &bide_http_agent_http2_heard_at_,
         &bide_http_agent_http2_set_answered_,
+        &bide_http_agent_http2_finish_head_,
+        &bide_http_agent_http2_write_,
+        &bide_http_agent_http2_continue_,
+        &bide_http_agent_http2_continues_,
+        &bide_http_agent_http2_trailer_,
     };
     bide_http_agent_set_http2(agent, &table);
 }

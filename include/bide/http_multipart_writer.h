@@ -24,8 +24,8 @@
  * or the request of HTTP/2. The server then sees that the body is not whole.
  *
  * The length is known beforehand if the size of each part is. Otherwise it is BIDE_HTTP_UNKNOWN, with which
- * bide_http_client_finish_head sends the body in chunks. bide_http2_request_write sends it by HTTP/2; the agent of
- * http_agent.h has a body that is in memory as a whole.
+ * bide_http_client_finish_head sends the body in chunks. bide_http2_request_write sends it by HTTP/2, and
+ * bide_http_fetch_write by the agent of http_agent.h.
  *
  * Names are escaped as browsers do: a quote is "%22", "\r" is "%0D" and "\n" is "%0A". Other control characters are
  * refused. So is a "\" before another one or at the end of a name: some readers take it for an escape. Any other "\" stays;

@@ -53,6 +53,9 @@
  *    to that origin may go by HTTP/2. An origin of BIDE_HTTP_VERSION_2 has no HTTP/1.1, so nothing of this applies to it.
  * 12. Without TLS, an origin has one version from the beginning: BIDE_HTTP_VERSION_ANY is BIDE_HTTP_VERSION_1 there. So
  *    agent->tls is used only for an origin with is_secure, which it has, or one whose version is any.
+ * 13. A body in pieces is gone once it is written, so its request is sent once: there is no other try, and a redirect is
+ *    followed only if it drops the body. A write that fails, other than by its caller, does not end the request: the server
+ *    may have responded before it has read all of it. The next bide_http_fetch_send has that response, or the error.
  */
 #define _GNU_SOURCE
 #include "bide/http_agent.h"
@@ -85,6 +88,7 @@ enum {
 enum {
     HTTP_FETCH_CLOSED,
     HTTP_FETCH_READY,
+    HTTP_FETCH_STARTED, /* its body is being written */
     HTTP_FETCH_SENDING,
     HTTP_FETCH_SENT,
     HTTP_FETCH_SPOILT /* its body could not be decoded */
@@ -600,6 +604,8 @@ static void http_agent_set_defaults(bide_http_agent_options *options)
         options->max_origins = 32;
     if (options->idle_timeout == 0)
         options->idle_timeout = UINT64_C(30000000000);
+    if (options->continue_timeout == 0)
+        options->continue_timeout = UINT64_C(1000000000);
     if (options->max_redirects == 0)
         options->max_redirects = 10;
     if (options->max_fields == 0)
@@ -756,6 +762,9 @@ int bide_http_fetch_init(bide_http_fetch *fetch, bide_http_agent *agent, const c
     fetch->body_size = 0;
     fetch->fields_size = 0;
     fetch->refusals = 0;
+    fetch->is_started = false;
+    fetch->is_unwanted = false;
+    fetch->expects_continue = false;
     fetch->asks_coding = bide_http_has_inflate_ && !agent->options.decodes_none;
     fetch->state = HTTP_FETCH_READY;
     agent->users++;
@@ -955,9 +964,11 @@ static int http_fetch_finish_head(bide_http_fetch *fetch)
 {
     if (fetch->session == NULL)
         return bide_http_client_finish_head(&http_fetch_link(fetch)->client, fetch->body_size);
-    return fetch->body_size != 0
-               ? fetch->agent->http2->set_body(fetch->request, fetch->body, fetch->body_size)
-               : 0; /* (receiving does) */
+    if (fetch->is_started)
+        return fetch->agent->http2->finish_head(fetch->request, fetch->body_size);
+    return fetch->body_size != 0 ? fetch->agent->http2->set_body(fetch->request, fetch->body,
+                                                                 (size_t)fetch->body_size)
+                                 : 0; /* (receiving does) */
 }
 
 /* The jar's cookies, unless the caller has added a field of its own. */
@@ -1004,6 +1015,8 @@ static int http_fetch_write_head(bide_http_fetch *fetch)
     if (status == 0 && proxy != NULL && !fetch->origin->has_tunnel &&
         proxy->authorization[0] != '\0')
         status = http_fetch_put_field(fetch, "Proxy-Authorization", proxy->authorization);
+    if (status == 0 && fetch->is_started && fetch->expects_continue)
+        status = http_fetch_put_field(fetch, "Expect", "100-continue");
     return status == 0 ? http_fetch_finish_head(fetch) : status;
 }
 
@@ -1048,7 +1061,10 @@ static bool http_fetch_falls_back(const bide_http_fetch *fetch)
 static bool http_fetch_may_retry(bide_http_fetch *fetch)
 {
     enum { REFUSALS = 3 };
-    if (http_fetch_falls_back(fetch))
+    bool falls_back = http_fetch_falls_back(fetch);
+    if (fetch->is_started)
+        return false;
+    if (falls_back)
         return true;
     if (fetch->session != NULL && fetch->status == -ECONNREFUSED)
         return fetch->refusals++ < REFUSALS;
@@ -1060,9 +1076,18 @@ static bool http_fetch_may_retry(bide_http_fetch *fetch)
 
 /* ---- Redirects ---- */
 
+/* GET follows, without the body. */
+static bool http_fetch_drops_body(const bide_http_fetch *fetch)
+{
+    int status = fetch->response.status;
+    return status == 303 || (status <= 302 && http_fetch_is_method(fetch, "POST"));
+}
+
 static bool http_fetch_is_redirect(const bide_http_fetch *fetch)
 {
     int status = fetch->response.status;
+    if (fetch->is_started && !http_fetch_drops_body(fetch)) /* 13 */
+        return false;
     return (status == 301 || status == 302 || status == 303 || status == 307 || status == 308) &&
            !fetch->agent->options.follows_none &&
            bide_http_fetch_field(fetch, "location").data != NULL;
@@ -1083,7 +1108,6 @@ static bool http_fetch_is_same_origin(const bide_http_url *one, const bide_http_
 static int http_fetch_redirect(bide_http_fetch *fetch)
 {
     bide_http_url next;
-    int code = fetch->response.status;
     if (fetch->redirects == fetch->agent->options.max_redirects)
         return -ELOOP;
     int status = bide_http_url_resolve(&fetch->parsed, bide_http_fetch_field(fetch, "location"),
@@ -1096,12 +1120,13 @@ static int http_fetch_redirect(bide_http_fetch *fetch)
         return -EPERM;
     if (!http_fetch_is_same_origin(&fetch->parsed, &next))
         fetch->is_private = false;
-    if (code == 303 || (code <= 302 && http_fetch_is_method(fetch, "POST"))) {
+    if (http_fetch_drops_body(fetch)) {
         if (!http_fetch_is_method(fetch, "HEAD"))
             strcpy(fetch->method, "GET");
         fetch->has_body = false;
         fetch->body = NULL;
         fetch->body_size = 0;
+        fetch->is_started = false;
     }
     fetch->redirects++;
     return 0;
@@ -1398,10 +1423,11 @@ static void http_fetch_note_silence(const bide_http_fetch *fetch, const bide_con
         (fetch->status != -ETIMEDOUT && fetch->status != -ECANCELED))
         return;
     uint64_t patience = UINT64_C(1000000000), timeout = fetch->agent->options.response_timeout;
+    uint64_t started_at = http2->started_at(fetch->request);
     uint64_t since =
-        fetch->state == HTTP_FETCH_SENDING ? http2->started_at(fetch->request) : fetch->since;
+        fetch->state == HTTP_FETCH_SENDING && !fetch->is_started ? started_at : fetch->since;
     uint64_t heard_at = http2->heard_at(fetch->session->client);
-    if (since == BIDE_FOREVER) /* (it waited for a stream) */
+    if (started_at == BIDE_FOREVER) /* (it waited for a stream) */
         return;
     if (heard_at > since)
         since = heard_at;
@@ -1450,25 +1476,28 @@ static int http_fetch_open_decoder(bide_http_fetch *fetch)
 bide_coroutine(http_fetch_send_body)
 {
     bide_begin(http_fetch_send_body, bide_http_fetch * self);
-    if (self->state != HTTP_FETCH_READY)
+    if (self->state != HTTP_FETCH_READY && self->state != HTTP_FETCH_STARTED)
         bide_return(-EINVAL);
     self->state = HTTP_FETCH_SENDING;
     for (;;) {
-        self->status = http_fetch_enter(self);
+        self->status = self->is_started ? 0 : http_fetch_enter(self);
         if (self->status < 0)
             bide_return(self->status);
         for (;;) {
-            bide_try(http_fetch_connect(self));
-            self->status = http_fetch_write_head(self);
-            if (self->status < 0)
-                bide_return(self->status);
+            if (!self->is_started) {
+                bide_try(http_fetch_connect(self));
+                self->status = http_fetch_write_head(self);
+                if (self->status < 0)
+                    bide_return(self->status);
+            }
             http_fetch_start_clock(self, bide_this_context());
-            if (self->body_size != 0 &&
+            http_fetch_start_wait(self, bide_this_context());
+            if (self->body_size != 0 && !self->is_started &&
                 self->session == NULL) { /* (a server may respond before it has read all of it) */
-                bide_await_status(
-                    self->status,
-                    http_fetch_limit(self, bide_http_client_write(&http_fetch_link(self)->client,
-                                                                  self->body, self->body_size)));
+                bide_await_status(self->status,
+                                  http_fetch_limit(self, bide_http_client_write(
+                                                             &http_fetch_link(self)->client,
+                                                             self->body, (size_t)self->body_size)));
                 if (self->status < 0 && http_fetch_link(self)->client.output.error == 0)
                     bide_return(self->status);
             }
@@ -1527,6 +1556,113 @@ bide_awaiter *bide_http_fetch_send(bide_http_fetch *fetch)
 bide_slice bide_http_fetch_field(const bide_http_fetch *fetch, const char *name)
 {
     return bide_http_find(fetch->response.fields, fetch->response.field_count, name);
+}
+
+bide_slice bide_http_fetch_trailer(const bide_http_fetch *fetch, const char *name)
+{
+    const bide_http_agent_http2 *http2 = fetch->agent->http2;
+    if (fetch->state != HTTP_FETCH_SENT)
+        return (bide_slice){NULL, 0};
+    if (fetch->session == NULL)
+        return bide_http_client_trailer(&http_fetch_link(fetch)->client, name);
+    return http2->trailer != NULL ? http2->trailer(fetch->request, name) : (bide_slice){NULL, 0};
+}
+
+/* ---- A body in pieces: 13 ---- */
+
+/* The server wants the body, or has responded. */
+static bide_awaiter *http_fetch_continue(bide_http_fetch *fetch)
+{
+    return bide_with_timeout(&fetch->limited, fetch->agent->options.continue_timeout,
+                             fetch->session != NULL
+                                 ? fetch->agent->http2->wait_for_continue(fetch->request)
+                                 : bide_http_client_continue(&http_fetch_link(fetch)->client));
+}
+
+static bool http_fetch_continues(const bide_http_fetch *fetch)
+{
+    return fetch->session != NULL ? fetch->agent->http2->continues(fetch->request)
+                                  : http_fetch_link(fetch)->client.continues;
+}
+
+bide_coroutine(http_fetch_start_body)
+{
+    bide_begin(http_fetch_start_body, bide_http_uploading_ * self);
+    if (self->fetch->state != HTTP_FETCH_READY || self->fetch->has_body)
+        bide_return(-EINVAL);
+    self->fetch->state = HTTP_FETCH_SENDING;
+    self->fetch->is_started = self->fetch->has_body = true;
+    self->fetch->status = http_fetch_enter(self->fetch);
+    if (self->fetch->status < 0)
+        bide_return(self->fetch->status);
+    bide_try(http_fetch_connect(self->fetch));
+    if (self->fetch->session != NULL && self->fetch->agent->http2->write == NULL)
+        bide_return(-ENOTSUP);
+    self->fetch->status = http_fetch_write_head(self->fetch);
+    if (self->fetch->status < 0)
+        bide_return(self->fetch->status);
+    if (self->fetch->expects_continue) {
+        bide_await_status(self->fetch->status, http_fetch_continue(self->fetch));
+        if (self->fetch->status == -ECANCELED ||
+            (self->fetch->status == -ETIMEDOUT &&
+             !bide_with_deadline_passed(&self->fetch->limited)))
+            bide_return(self->fetch->status);
+        self->fetch->is_unwanted =
+            self->fetch->status != -ETIMEDOUT && !http_fetch_continues(self->fetch);
+    }
+    self->fetch->state = HTTP_FETCH_STARTED;
+    bide_finally();
+    if (self->fetch->state == HTTP_FETCH_SENDING) /* 2 */
+        http_fetch_leave(self->fetch);
+    bide_end();
+}
+
+bide_awaiter *bide_http_fetch_start(bide_http_fetch *fetch, uint64_t length)
+{
+    fetch->uploading.fetch = fetch;
+    if (fetch->state == HTTP_FETCH_READY && !fetch->has_body)
+        fetch->body_size = length;
+    return bide_task_init(&fetch->uploading.task, &http_fetch_start_body);
+}
+
+static bide_awaiter *http_fetch_write_some(bide_http_uploading_ *self)
+{
+    const bide_http_fetch *fetch = self->fetch;
+    return fetch->session != NULL
+               ? fetch->agent->http2->write(fetch->request, self->data, self->size)
+               : bide_http_client_write(&http_fetch_link(fetch)->client, self->data, self->size);
+}
+
+bide_coroutine(http_fetch_write_body)
+{
+    bide_begin(http_fetch_write_body, bide_http_uploading_ * self);
+    if (self->fetch->state != HTTP_FETCH_STARTED)
+        bide_return(-EINVAL);
+    if (self->fetch->is_unwanted || self->size == 0)
+        bide_return(0);
+    self->fetch->until = BIDE_FOREVER;
+    http_fetch_start_wait(self->fetch, bide_this_context());
+    bide_await_status(self->fetch->status, http_fetch_write_some(self));
+    if (self->fetch->status == 0 && self->fetch->session == NULL)
+        bide_await_status(self->fetch->status,
+                          bide_http_client_flush(&http_fetch_link(self->fetch)->client));
+    http_fetch_note_silence(self->fetch, bide_this_context());
+    if (self->fetch->status == 0)
+        self->fetch->count = self->size;
+    if (self->fetch->status == 0 || self->fetch->status == -EMSGSIZE ||
+        self->fetch->status == -ECANCELED || self->fetch->status == -ETIMEDOUT)
+        bide_return(self->fetch->status);
+    self->fetch->is_unwanted = true; /* (bide_http_fetch_send finds out why) */
+    bide_end();
+}
+
+bide_awaiter *bide_http_fetch_write(bide_http_fetch *fetch, const void *data, size_t size)
+{
+    fetch->count = 0;
+    fetch->uploading.fetch = fetch;
+    fetch->uploading.data = data;
+    fetch->uploading.size = size;
+    return bide_task_init(&fetch->uploading.task, &http_fetch_write_body);
 }
 
 /* ---- Reading ---- */

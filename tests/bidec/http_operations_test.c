@@ -452,7 +452,15 @@ async struct big fetching(void)
     assert_int_equal(fetch.count, 0);
     for (int i = 0; i < 2; i++) {
         assert_int_equal(bide_http_fetch_init(&fetch, agents.agent, "POST", agents.url), 0);
-        assert_int_equal(bide_http_fetch_set_body(&fetch, "hello", 5), 0);
+        if (i == 0) {
+            assert_int_equal(bide_http_fetch_set_body(&fetch, "hello", 5), 0);
+        } else {
+            assert_int_equal(await bide_http_fetch_start(&fetch, 5), 0);
+            await large();
+            assert_int_equal(await bide_http_fetch_write(&fetch, "hello", 5), 0);
+            assert_int_equal(fetch.count, 5);
+            await large();
+        }
         assert_int_equal(await bide_http_fetch_send(&fetch), 0);
         await large();
         assert_int_equal(await bide_http_fetch_read(&fetch, page, sizeof page), 0);

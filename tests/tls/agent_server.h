@@ -22,7 +22,7 @@ typedef enum transport { PLAIN_1, TLS_1, TLS_2, PLAIN_2, TRANSPORTS } transport;
 static const char *const transports[] = {"HTTP/1.1", "HTTP/1.1 over TLS", "HTTP/2 by ALPN",
                                          "HTTP/2 by prior knowledge"};
 
-enum { SLOTS = 10, PAGE = 100000, HUGE = 8 << 20 };
+enum { SLOTS = 10, PAGE = 100000, HUGE = 64 << 20 };
 
 struct peer {
     bide_connection connection;
@@ -60,7 +60,6 @@ static struct {
     bide_event never;
     unsigned requests;
     char seen[64]; /* the last request */
-    struct runner runner;
 } f;
 
 static const char zeros[PAGE];
@@ -116,6 +115,8 @@ bide_coroutine(handler_body)
     do {
         bide_try(bide_http_read(&self->exchange, self->buffer, sizeof self->buffer));
         self->size += self->exchange.count;
+        if (IS("/pieces") && self->exchange.count != 0)
+            bide_event_set(&f.began);
     } while (self->exchange.count != 0);
     note_request(&self->exchange, self->size);
     if ((self->code = code_of(self->exchange.request.path)) != 0) {

@@ -496,6 +496,9 @@ static void use_http2_and_note(void)
         &bide_http_agent_http2_set_informational_, &started_at_or_wait,
         &bide_http_agent_http2_doubt_,     &is_doubted_or_told,
         &heard_at_or_told,                 &set_answered_and_note,
+        &bide_http_agent_http2_finish_head_, &bide_http_agent_http2_write_,
+        &bide_http_agent_http2_continue_,  &bide_http_agent_http2_continues_,
+        &bide_http_agent_http2_trailer_,
     };
     bide_event_init(&f.destroyed, false);
     bide_event_init(&f.waited, false);

@@ -54,6 +54,7 @@
 
 #include "bide/connection_pool.h"
 #include "bide/detail/beside.h"
+#include "bide/file.h"
 #include "bide/http_client.h"
 #include "bide/http_cookies.h"
 #include "bide/http_url.h"
@@ -118,12 +119,16 @@ typedef struct bide_http_connecting_ {
     const char *reason;
 } bide_http_connecting_;
 
-/* Starts a request, or writes its body. Of a fetch. */
+/* Starts a request, writes its body, or sends a file. Of a fetch. */
 typedef struct bide_http_uploading_ {
     bide_task task;
     struct bide_http_fetch *fetch;
     const void *data;
     size_t size;
+    bide_file_operation reading;
+    struct stat about;
+    char *piece; /* of a file */
+    uint64_t sent;
 } bide_http_uploading_;
 
 /* Chooses a connection. Of a fetch. */
@@ -189,6 +194,8 @@ typedef struct bide_http_fetch {
     bool is_unwanted; /* the rest of its body is */
     int status;
     const char *body;
+    bide_descriptor *file; /* that is its body; or NULL */
+    uint64_t file_offset;
     uint64_t body_size;
     bide_http_uploading_ uploading;
     bide_http_url parsed; /* of `url` */
@@ -265,6 +272,15 @@ int bide_http_fetch_add(bide_http_fetch *fetch, const char *name, const char *va
 int bide_http_fetch_set_body(bide_http_fetch *fetch, const void *data, size_t size);
 
 /*
+ * Sets `length` bytes of a file as the request's body, from `offset` on; BIDE_HTTP_UNKNOWN: up to the size that a regular
+ * file has when the request is sent. The file stays open until the fetch is closed: it may be sent again. If it has become
+ * shorter meanwhile, the request ends with -ENODATA, and the server does not get a whole one.
+ * Threads: the loop's. Errors: -EINVAL (the request is sent). Progress: wait-free.
+ */
+int bide_http_fetch_set_file(bide_http_fetch *fetch, bide_descriptor *file, uint64_t offset,
+                             uint64_t length);
+
+/*
  * Connects, and starts a request whose body of `length` bytes is written in pieces; BIDE_HTTP_UNKNOWN: it has as many as
  * are written. With fetch->expects_continue, "Expect: 100-continue" is sent, and this waits for the server to want the body,
  * until continue_timeout has passed.
@@ -291,7 +307,7 @@ bide_awaiter *bide_http_fetch_write(bide_http_fetch *fetch, const void *data, si
 /*
  * Sends the request, or ends one that was started. Follows redirects, and receives the response's head, which is fetch->response then.
  * Threads: the loop's. Errors: those of bide_connect_by_name, of bide_tls_connect, of
- * bide_http_client_recv; -EINVAL (it was sent before, its version is none, or less was written than promised and no response came), -ELOOP (too many redirects), -EPERM (a redirect
+ * bide_http_client_recv; -EINVAL (it was sent before, its version is none, less was written than promised and no response came, or the size of its file is not known), those of bide_stat and bide_read_at, -ENODATA (also: its file has become shorter), -ELOOP (too many redirects), -EPERM (a redirect
  * from "https" to "http"), -ETIMEDOUT (also: a timeout of the agent's options), -EPROTONOSUPPORT (a redirect to
  * "https", without TLS; or the server requires HTTP/1.1, and the TLS or `version` does not allow that, or the request may not be repeated; or HTTP/2 alone is allowed, and the agent does not have it or the server does not choose it), -EBADMSG (also: a redirect to what is no URL, or has a user), -ECONNREFUSED (also: the proxy refuses the tunnel),
  * -EMSGSIZE (also: a URL or the request's head is too long), -ENOMEM; -EINVAL, -EPROTONOSUPPORT, -EMSGSIZE (also: the
@@ -481,7 +497,7 @@ void bide_http_agent_set_http2(bide_http_agent *agent, const bide_http_agent_htt
  * response_timeout has passed, its connection is closed.
  *
  * Timeouts. Each connection has connect_timeout; a wait for another request's connection does not count. Each request,
- * also one that follows a redirect or is sent again, has response_timeout, with the time to send a body in memory; of one in pieces, from bide_http_fetch_send on. Requests that
+ * also one that follows a redirect or is sent again, has response_timeout, with the time to send a body in memory. Other bodies are sent before. Requests that
  * wait for the same first connection share its timeout. Reading a body has no limit of the agent's. Neither has a wait
  * in line: for a connection (max_connections), or by HTTP/2 for a stream. A request gets one when the server allows one
  * more and has taken what was sent before on the connection. A server that takes nothing and sends nothing loses the

@@ -80,6 +80,7 @@ enum {
     HTTP_AGENT_OUTPUT = 11264,  /* bytes of a connection's buffer of what goes out */
     HTTP_AGENT_RAW = 4096,      /* bytes that are read before they are decoded, or dropped */
     HTTP_AGENT_DRAINED = 65536, /* bytes of a redirect's body that are read */
+    HTTP_AGENT_PIECE = 65536,   /* bytes of a file that are sent at a time */
     HTTP_AGENT_COOKIES = 3072,  /* bytes of a request's cookies */
     HTTP_AGENT_AUTHORITY = 320, /* a host and a port */
     HTTP_AGENT_ALIGN = 16
@@ -759,6 +760,7 @@ int bide_http_fetch_init(bide_http_fetch *fetch, bide_http_agent *agent, const c
     fetch->is_private = true;
     fetch->has_body = false;
     fetch->body = NULL;
+    fetch->file = NULL;
     fetch->body_size = 0;
     fetch->fields_size = 0;
     fetch->refusals = 0;
@@ -808,7 +810,21 @@ int bide_http_fetch_set_body(bide_http_fetch *fetch, const void *data, size_t si
         return -EINVAL;
     fetch->has_body = true;
     fetch->body = data;
+    fetch->file = NULL;
     fetch->body_size = size;
+    return 0;
+}
+
+int bide_http_fetch_set_file(bide_http_fetch *fetch, bide_descriptor *file, uint64_t offset,
+                             uint64_t length)
+{
+    if (fetch->state != HTTP_FETCH_READY)
+        return -EINVAL;
+    fetch->has_body = true;
+    fetch->body = NULL;
+    fetch->file = file;
+    fetch->file_offset = offset;
+    fetch->body_size = length;
     return 0;
 }
 
@@ -964,8 +980,10 @@ static int http_fetch_finish_head(bide_http_fetch *fetch)
 {
     if (fetch->session == NULL)
         return bide_http_client_finish_head(&http_fetch_link(fetch)->client, fetch->body_size);
-    if (fetch->is_started)
-        return fetch->agent->http2->finish_head(fetch->request, fetch->body_size);
+    if (fetch->is_started || fetch->file != NULL)
+        return fetch->agent->http2->write != NULL
+                   ? fetch->agent->http2->finish_head(fetch->request, fetch->body_size)
+                   : -ENOTSUP;
     return fetch->body_size != 0 ? fetch->agent->http2->set_body(fetch->request, fetch->body,
                                                                  (size_t)fetch->body_size)
                                  : 0; /* (receiving does) */
@@ -1125,6 +1143,7 @@ static int http_fetch_redirect(bide_http_fetch *fetch)
             strcpy(fetch->method, "GET");
         fetch->has_body = false;
         fetch->body = NULL;
+        fetch->file = NULL;
         fetch->body_size = 0;
         fetch->is_started = false;
     }
@@ -1424,12 +1443,13 @@ static void http_fetch_note_silence(const bide_http_fetch *fetch, const bide_con
         return;
     uint64_t patience = UINT64_C(1000000000), timeout = fetch->agent->options.response_timeout;
     uint64_t started_at = http2->started_at(fetch->request);
-    uint64_t since =
-        fetch->state == HTTP_FETCH_SENDING && !fetch->is_started ? started_at : fetch->since;
+    uint64_t since = fetch->since;
     uint64_t heard_at = http2->heard_at(fetch->session->client);
     if (started_at == BIDE_FOREVER) /* (it waited for a stream) */
         return;
-    if (heard_at > since)
+    if (since < started_at)
+        since = started_at;
+    if (since < heard_at)
         since = heard_at;
     if (!http_fetch_was_cancelled(fetch) && timeout / 2 < patience)
         patience = timeout / 2;
@@ -1473,12 +1493,79 @@ static int http_fetch_open_decoder(bide_http_fetch *fetch)
     return bide_http_inflate_create_(&fetch->inflate, coding);
 }
 
+static bide_awaiter *http_fetch_write_some(bide_http_uploading_ *self)
+{
+    const bide_http_fetch *fetch = self->fetch;
+    return fetch->session != NULL
+               ? fetch->agent->http2->write(fetch->request, self->data, self->size)
+               : bide_http_client_write(&http_fetch_link(fetch)->client, self->data, self->size);
+}
+
+/* The size of a file that goes up to its end. Returns 0 or an error. */
+static int http_fetch_measure_file(bide_http_fetch *fetch)
+{
+    const struct stat *about = &fetch->uploading.about;
+    uint64_t size = (uint64_t)about->st_size;
+    if (!S_ISREG(about->st_mode) || fetch->file_offset > size)
+        return -EINVAL;
+    fetch->body_size = size - fetch->file_offset;
+    return 0;
+}
+
+static bide_awaiter *http_fetch_read_file(bide_http_uploading_ *self)
+{
+    const bide_http_fetch *fetch = self->fetch;
+    uint64_t left = fetch->body_size - self->sent;
+    return bide_read_at(&self->reading, fetch->file, self->piece,
+                        left < HTTP_AGENT_PIECE ? (size_t)left : HTTP_AGENT_PIECE,
+                        (int64_t)(fetch->file_offset + self->sent));
+}
+
+/* Sends a file, as far as the server takes it: a response, or an error, is received then. */
+bide_coroutine(http_fetch_file_body)
+{
+    bide_begin(http_fetch_file_body, bide_http_uploading_ * self);
+    self->sent = 0;
+    self->piece = malloc(HTTP_AGENT_PIECE);
+    if (self->piece == NULL)
+        bide_return(-ENOMEM);
+    while (self->sent != self->fetch->body_size) {
+        bide_try(http_fetch_read_file(self));
+        self->data = self->piece;
+        self->size = self->reading.operation.count;
+        if (self->size == 0)
+            bide_return(-ENODATA);
+        bide_await_status(self->fetch->status, http_fetch_write_some(self));
+        if (self->fetch->status == -ECANCELED || self->fetch->status == -ETIMEDOUT)
+            bide_return(self->fetch->status);
+        if (self->fetch->status < 0)
+            break;
+        self->sent += self->size;
+    }
+    bide_finally();
+    free(self->piece);
+    bide_end();
+}
+
+static bide_awaiter *http_fetch_send_file(bide_http_fetch *fetch)
+{
+    fetch->uploading.fetch = fetch;
+    fetch->uploading.piece = NULL;
+    return bide_task_init(&fetch->uploading.task, &http_fetch_file_body);
+}
+
 bide_coroutine(http_fetch_send_body)
 {
     bide_begin(http_fetch_send_body, bide_http_fetch * self);
     if (self->state != HTTP_FETCH_READY && self->state != HTTP_FETCH_STARTED)
         bide_return(-EINVAL);
     self->state = HTTP_FETCH_SENDING;
+    if (self->file != NULL && self->body_size == BIDE_HTTP_UNKNOWN) {
+        bide_try(bide_stat(&self->uploading.reading, self->file, &self->uploading.about));
+        self->status = http_fetch_measure_file(self);
+        if (self->status < 0)
+            bide_return(self->status);
+    }
     for (;;) {
         self->status = self->is_started ? 0 : http_fetch_enter(self);
         if (self->status < 0)
@@ -1490,9 +1577,18 @@ bide_coroutine(http_fetch_send_body)
                 if (self->status < 0)
                     bide_return(self->status);
             }
-            http_fetch_start_clock(self, bide_this_context());
             http_fetch_start_wait(self, bide_this_context());
-            if (self->body_size != 0 && !self->is_started &&
+            if (self->file != NULL) {
+                self->until = BIDE_FOREVER;
+                bide_await_status(self->status, http_fetch_send_file(self));
+                if (self->status < 0) {
+                    http_fetch_note_silence(self, bide_this_context());
+                    bide_return(self->status);
+                }
+                http_fetch_start_wait(self, bide_this_context());
+            }
+            http_fetch_start_clock(self, bide_this_context());
+            if (self->body_size != 0 && self->file == NULL && !self->is_started &&
                 self->session == NULL) { /* (a server may respond before it has read all of it) */
                 bide_await_status(self->status,
                                   http_fetch_limit(self, bide_http_client_write(
@@ -1596,8 +1692,6 @@ bide_coroutine(http_fetch_start_body)
     if (self->fetch->status < 0)
         bide_return(self->fetch->status);
     bide_try(http_fetch_connect(self->fetch));
-    if (self->fetch->session != NULL && self->fetch->agent->http2->write == NULL)
-        bide_return(-ENOTSUP);
     self->fetch->status = http_fetch_write_head(self->fetch);
     if (self->fetch->status < 0)
         bide_return(self->fetch->status);
@@ -1623,14 +1717,6 @@ bide_awaiter *bide_http_fetch_start(bide_http_fetch *fetch, uint64_t length)
     if (fetch->state == HTTP_FETCH_READY && !fetch->has_body)
         fetch->body_size = length;
     return bide_task_init(&fetch->uploading.task, &http_fetch_start_body);
-}
-
-static bide_awaiter *http_fetch_write_some(bide_http_uploading_ *self)
-{
-    const bide_http_fetch *fetch = self->fetch;
-    return fetch->session != NULL
-               ? fetch->agent->http2->write(fetch->request, self->data, self->size)
-               : bide_http_client_write(&http_fetch_link(fetch)->client, self->data, self->size);
 }
 
 bide_coroutine(http_fetch_write_body)

@@ -99,6 +99,26 @@ class Hello(http.server.BaseHTTPRequestHandler):
         pass
 
 
+class Uploads(Hello):
+    """Takes a file that is the program's own."""
+    expected = b""
+
+    def do_PUT(self):
+        data = self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(201 if self.path == "/upload" and data == self.expected else 400)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+
+def upload_server(program):
+    """Starts a server for uploads of a program: (it, the arguments, the environment)."""
+    with open(program, "rb") as file:
+        handler = type("UploadsOfOne", (Uploads,), {"expected": file.read()})
+    server = socketserver.TCPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return server, [f"http://127.0.0.1:{server.server_address[1]}/upload"], {}
+
+
 def https_server(scratch):
     """Starts a server of its own authority: (it, the arguments and the environment of a client)."""
     key, proof = os.path.join(scratch, "key.pem"), os.path.join(scratch, "proof.pem")
@@ -133,6 +153,8 @@ def run(name, way, scratch):
         if shutil.which("openssl") is None:
             return True, [], "openssl is missing"
         server, arguments, environment = https_server(place)
+    elif name == "upload":
+        server, arguments, environment = upload_server(program)
     kept = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
     done = subprocess.run([program, *arguments], env={**kept, **environment}, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, text=True, timeout=120)

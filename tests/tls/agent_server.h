@@ -48,6 +48,7 @@ static struct {
     bide_http_agent *agent;
     bide_http_fetch fetch;
     char page[PAGE];
+    bide_descriptor file;
     transport transport;
     char address[64]; /* of the server */
     char url[128];
@@ -323,6 +324,16 @@ static inline int get(const char *path)
     memset(f.page, 0, sizeof f.page);
     return world_wait(f.world,
                       bide_http_get(&f.fetch, f.agent, url_of(path), f.page, sizeof f.page));
+}
+
+/* A file of zeros. */
+static inline void make_file(uint64_t size)
+{
+    bide_file_operation operation;
+    bide_descriptor_init_closed(&f.file);
+    assert_int_equal(
+        world_wait(f.world, bide_open_temporary(&operation, &f.file, NULL, "/tmp", 0, 0600)), 0);
+    assert_int_equal(world_wait(f.world, bide_truncate(&operation, &f.file, (int64_t)size)), 0);
 }
 
 /* The agent works, by the transport's version. */

@@ -18,13 +18,14 @@ typedef enum state {
     STARTING,
     CONTINUING,
     WRITING,
+    SENDING,
     STATES
 } state;
 
 static const char *const states[] = {
     "before it begins",           "connecting", "in line",
     "waiting for a response",     "reading",    "starting an upload",
-    "waiting for 100 (Continue)", "writing"};
+    "waiting for 100 (Continue)", "writing",    "sending a file"};
 
 /* Has the agent's only connection. */
 static void begin_holder(void)
@@ -46,8 +47,8 @@ static void end_holder(void)
 /* Brings a request in front of that state. Returns the operation that gets there. */
 static bide_awaiter *approach(state at)
 {
-    static const char *const paths[STATES] = {"/x",    "/x", "/x",     "/silent",
-                                              "/half", "/x", "/stuck", "/stuck"};
+    static const char *const paths[STATES] = {"/x", "/x",     "/x",     "/silent", "/half",
+                                              "/x", "/stuck", "/stuck", "/stuck"};
     f.is_silent = at == CONNECTING || at == STARTING;
     if (at == IN_LINE)
         begin_holder();
@@ -64,6 +65,8 @@ static bide_awaiter *approach(state at)
         assert_int_equal(world_wait(f.world, bide_http_fetch_start(&f.fetch, HUGE)), 0);
         return bide_http_fetch_write(&f.fetch, huge, sizeof huge);
     }
+    if (at == SENDING)
+        assert_int_equal(bide_http_fetch_set_file(&f.fetch, &f.file, 0, HUGE), 0);
     return bide_http_fetch_send(&f.fetch);
 }
 
@@ -98,6 +101,7 @@ static void check(void **state_of_test, transport transport, state at, int how)
                                          .max_connections = 1,
                                          .continue_timeout = BIDE_FOREVER,
                                          .proxy = f.is_proxy ? proxy : NULL});
+    make_file(HUGE);
     if (has_state(at)) {
         bide_awaiter *operation = approach(at);
         if (at == BEFORE && how != DESTROY) {
@@ -114,6 +118,7 @@ static void check(void **state_of_test, transport transport, state at, int how)
             end_holder();
     }
     assert_works();
+    bide_close(&f.file);
     close_transport();
 }
 

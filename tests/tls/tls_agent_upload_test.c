@@ -262,6 +262,105 @@ static void a_server_that_says_nothing_gets_the_body(void **state)
     }
 }
 
+static int send_file(const char *method, const char *path, uint64_t offset, uint64_t length)
+{
+    assert_int_equal(open_fetch(method, path), 0);
+    assert_int_equal(bide_http_fetch_set_file(&f.fetch, &f.file, offset, length), 0);
+    return send_fetch();
+}
+
+static void files_are_sent(void **state)
+{
+    static const struct {
+        uint64_t size, offset, length, expected;
+    } rows[] = {
+        {0, 0, BIDE_HTTP_UNKNOWN, 0},
+        {5, 0, BIDE_HTTP_UNKNOWN, 5},
+        {5, 3, BIDE_HTTP_UNKNOWN, 2},
+        {5, 5, BIDE_HTTP_UNKNOWN, 0},
+        {5, 1, 3, 3},
+        {200000, 0, BIDE_HTTP_UNKNOWN, 200000},
+        {200000, 1, 131072, 131072},
+    };
+    each_transport(t)
+    {
+        open_transport(state, t);
+        for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+            char expected[64];
+            snprintf(expected, sizeof expected, "PUT /x %d", (int)rows[i].expected);
+            make_file(rows[i].size);
+            assert_int_equal(send_file("PUT", "/x", rows[i].offset, rows[i].length), 0);
+            assert_int_equal(bide_http_fetch_set_file(&f.fetch, &f.file, 0, 1), -EINVAL); /* sent */
+            assert_int_equal(f.fetch.response.status, 200);
+            assert_int_equal(read_page(), 0);
+            assert_string_equal(f.seen, expected);
+            bide_close(&f.file);
+        }
+        assert_int_equal(f.server.stats.accepted, 1);
+        close_transport();
+    }
+}
+
+/* As bodies in memory: by redirects, and when a connection was closed. */
+static void files_are_sent_again(void **state)
+{
+    each_transport(t)
+    {
+        open_transport(state, t);
+        make_file(100000);
+        assert_int_equal(send_file("POST", "/moved/307", 0, BIDE_HTTP_UNKNOWN), 0);
+        assert_string_equal(f.seen, "POST /what 100000");
+        assert_int_equal(read_page(), 0);
+        assert_int_equal(send_file("POST", "/moved/303", 0, BIDE_HTTP_UNKNOWN), 0);
+        assert_string_equal(f.seen, "GET /what 0");
+        assert_int_equal(read_page(), 0);
+        f.cuts = 1;
+        assert_int_equal(send_file("PUT", "/cut", 0, 50), 0);
+        assert_string_equal(f.seen, "PUT /cut 50");
+        assert_int_equal(f.server.stats.accepted, 2);
+        bide_close(&f.file);
+        close_transport();
+    }
+}
+
+static void files_that_cannot_be_sent_end_the_request(void **state)
+{
+    each_transport(t)
+    {
+        bide_descriptor end;
+        open_transport(state, t);
+        make_file(100000);
+        assert_int_equal(send_file("PUT", "/x", 0, 100001), -ENODATA); /* it has become shorter */
+        assert_int_equal(send_file("PUT", "/x", 100001, BIDE_HTTP_UNKNOWN), -EINVAL);
+        bide_close(&f.file);
+        world_pipe(f.world, &f.file, &end);
+        assert_int_equal(send_file("PUT", "/x", 0, BIDE_HTTP_UNKNOWN),
+                         -EINVAL); /* it has no size */
+        bide_close(&f.file);
+        bide_close(&end);
+        assert_string_equal(f.seen, ""); /* no handler took a part of it for the whole */
+        assert_works();
+        close_transport();
+    }
+}
+
+static void a_server_stops_a_large_file(void **state)
+{
+    each_transport(t)
+    {
+        open_transport(state, t);
+        f.http.options.max_body = 1000;
+        make_file(HUGE);
+        assert_int_equal(send_file("POST", "/early", 0, BIDE_HTTP_UNKNOWN), 0);
+        assert_int_equal(f.fetch.response.status, 413);
+        assert_int_equal(read_page(), 0);
+        assert_int_equal(f.requests, 0); /* (its length is announced, and too large) */
+        assert_works();
+        bide_close(&f.file);
+        close_transport();
+    }
+}
+
 static void trailers_come_behind_the_body(void **state)
 {
     each_transport(t)
@@ -296,6 +395,10 @@ int main(void)
         world_test(a_server_stops_a_large_upload),
         world_test(an_expectation_saves_a_body_that_is_not_wanted),
         world_test(a_server_that_says_nothing_gets_the_body),
+        world_test(files_are_sent),
+        world_test(files_are_sent_again),
+        world_test(files_that_cannot_be_sent_end_the_request),
+        world_test(a_server_stops_a_large_file),
         world_test(trailers_come_behind_the_body),
     };
     return cmocka_run_group_tests(tests, make_everyone, free_everyone);

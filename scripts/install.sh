@@ -8,7 +8,7 @@ exec >&2
 
 # In a list, the entry a|b is satisfied by either package; patterns are allowed. a is installed if both are missing.
 build='gcc libc6-dev meson ninja-build'
-demo="$build liburing-dev zlib1g-dev pkgconf|pkg-config"
+demo="$build liburing-dev zlib1g-dev libbrotli-dev pkgconf|pkg-config"
 check="$demo g++ libcmocka-dev clang libclang-rt-dev|libclang-rt-*-dev libarchive-zip-perl libc-ares-dev libssl-dev openssl gnutls-bin
     node-llhttp libnghttp2-dev musl-tools nghttp2-client curl
     coreutils util-linux gdb clangd vim libuv1-dev libglib2.0-dev libevent-dev redis-server redis-tools"
@@ -38,7 +38,7 @@ queues='cargo rustc librust-rayon-dev librust-tokio-dev libboost-dev libck-dev l
 
 # The same for systems without dpkg: commands, and headers as <name>.
 build_commands='cc meson ninja|ninja-build|samu'
-demo_commands="$build_commands <zlib.h>"
+demo_commands="$build_commands <zlib.h> <brotli/decode.h>"
 check_commands="$demo_commands gcc g++ <cmocka.h> <ares.h> <openssl/ssl.h> openssl gnutls-cli <nghttp2/nghttp2.h> nghttp h2load curl clang clang++ clangd vim crc32 setarch timeout gdb <uv.h> <event2/event.h>"
 long_commands="$check_commands valgrind strace"
 bench_commands="$demo_commands gcc g++ clang java javac go"

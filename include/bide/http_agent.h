@@ -40,7 +40,7 @@
  * request that was cancelled.
  *
  * An agent and its fetches belong to one loop, and run on that loop's thread. An agent is on the heap,
- * as are its connections, some 35 KB each, and a decoder of 40 KB for each compressed body. A fetch is the
+ * as are its connections, some 35 KB each, and a decoder for each compressed body: of 40 KB, or, for "br", up to 16 MB. A fetch is the
  * caller's memory, 11 KB. Opening a connection and waiting for a response may have limits of time
  * (connect_timeout, response_timeout). Other operations have none: use bide_with_deadline.
  *
@@ -214,7 +214,7 @@ typedef struct bide_http_fetch {
     bool was_used; /* the session, by other requests */
     unsigned failures;
     unsigned refusals;
-    struct bide_http_inflate_ *inflate;
+    struct bide_http_decoder_ *decoder;
     bool raw_has_ended;
     bide_slice raw; /* bytes that are to be decoded */
     uint64_t decoded;
@@ -540,7 +540,7 @@ void bide_http_agent_set_http2(bide_http_agent *agent, const bide_http_agent_htt
  * for the answer, or for the end of the connection: 15 s without an answer.
  *
  * Codings. If the library was built with zlib, "Accept-Encoding: gzip, deflate" is sent, and a body with one of
- * these codings is decoded. max_body bounds what a small body can become. Other codings are left to the caller.
+ * these codings is decoded; so is "br", if it was built with brotli. max_body bounds what a small body can become. Other codings are left to the caller.
  *
  * Proxies. http_proxy and https_proxy name a proxy, "http://user:password@host:port", for the URLs of either
  * scheme; no_proxy lists hosts without one ("*", addresses, and domains, which include those below them, each

@@ -61,7 +61,7 @@
 #include "bide/http_agent.h"
 
 #include "characters.h"
-#include "inflate.h"
+#include "decode.h"
 #include "input.h"
 #include "output.h"
 #include "parse.h"
@@ -738,7 +738,7 @@ int bide_http_fetch_init(bide_http_fetch *fetch, bide_http_agent *agent, const c
     fetch->session = NULL;
     fetch->has_turn = false;
     fetch->is_http2 = false;
-    fetch->inflate = NULL;
+    fetch->decoder = NULL;
     fetch->version = agent->options.version;
     fetch->on_informational = NULL;
     fetch->reason = "";
@@ -767,7 +767,7 @@ int bide_http_fetch_init(bide_http_fetch *fetch, bide_http_agent *agent, const c
     fetch->is_started = false;
     fetch->is_unwanted = false;
     fetch->expects_continue = false;
-    fetch->asks_coding = bide_http_has_inflate_ && !agent->options.decodes_none;
+    fetch->asks_coding = bide_http_codings_ != NULL && !agent->options.decodes_none;
     fetch->state = HTTP_FETCH_READY;
     agent->users++;
     return 0;
@@ -875,8 +875,8 @@ static void http_fetch_return_connection(bide_http_fetch *fetch)
     bide_pooled_connection *connection = fetch->connection;
     if (connection == NULL && fetch->session == NULL)
         return;
-    bide_http_inflate_destroy_(fetch->inflate);
-    fetch->inflate = NULL;
+    bide_http_decoder_destroy_(fetch->decoder);
+    fetch->decoder = NULL;
     memset(&fetch->response, 0, sizeof fetch->response); /* its texts are the connection's */
     if (connection == NULL) {
         http_fetch_leave_session(fetch);
@@ -1029,7 +1029,7 @@ static int http_fetch_write_head(bide_http_fetch *fetch)
     if (status == 0 && fetch->agent->options.cookies != NULL)
         status = http_fetch_add_cookies(fetch);
     if (status == 0 && fetch->asks_coding)
-        status = http_fetch_put_field(fetch, "Accept-Encoding", "gzip, deflate");
+        status = http_fetch_put_field(fetch, "Accept-Encoding", bide_http_codings_);
     if (status == 0 && proxy != NULL && !fetch->origin->has_tunnel &&
         proxy->authorization[0] != '\0')
         status = http_fetch_put_field(fetch, "Proxy-Authorization", proxy->authorization);
@@ -1487,10 +1487,10 @@ static int http_fetch_open_decoder(bide_http_fetch *fetch)
     for (size_t i = 0; i < fetch->response.field_count; i++)
         codings += bide_http_is(fetch->response.fields[i].name, "content-encoding");
     http_coding coding = codings == 1 ? bide_http_coding_of_(name) : HTTP_CODING_OTHER;
-    if (!fetch->asks_coding || coding == HTTP_CODING_OTHER || http_fetch_is_method(fetch, "HEAD"))
+    if (!fetch->asks_coding || !bide_http_decodes_(coding) || http_fetch_is_method(fetch, "HEAD"))
         return 0;
     fetch->is_decoded = true;
-    return bide_http_inflate_create_(&fetch->inflate, coding);
+    return bide_http_decoder_create_(&fetch->decoder, coding);
 }
 
 static bide_awaiter *http_fetch_write_some(bide_http_uploading_ *self)
@@ -1762,7 +1762,7 @@ static int http_fetch_decode(bide_http_fetch *fetch)
     size_t size = fetch->out_size;
     if (left < size) /* one byte more shows that it is too long */
         size = (size_t)left + 1;
-    ptrdiff_t count = bide_http_inflate_run_(fetch->inflate, &fetch->raw, fetch->out, size);
+    ptrdiff_t count = bide_http_decoder_run_(fetch->decoder, &fetch->raw, fetch->out, size);
     if (count < 0)
         return (int)count;
     if ((uint64_t)count > left)
@@ -1773,7 +1773,7 @@ static int http_fetch_decode(bide_http_fetch *fetch)
         return 1;
     if (!fetch->raw_has_ended)
         return 0;
-    return bide_http_inflate_is_whole_(fetch->inflate) ? 1 : -ENODATA;
+    return bide_http_decoder_is_whole_(fetch->decoder) ? 1 : -ENODATA;
 }
 
 bide_coroutine(http_fetch_read_body)
@@ -1783,7 +1783,7 @@ bide_coroutine(http_fetch_read_body)
         self->out_size == 0)
         bide_return(-EINVAL);
     self->until = BIDE_FOREVER;
-    if (self->inflate == NULL) {
+    if (self->decoder == NULL) {
         http_fetch_start_wait(self, bide_this_context());
         bide_await_status(self->status, http_fetch_read_some(self, self->out, self->out_size));
         self->count = http_fetch_read_count(self);

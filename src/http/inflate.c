@@ -29,6 +29,8 @@ http_coding bide_http_coding_of_(bide_slice name)
 {
     if (bide_http_is(name, "gzip") || bide_http_is(name, "x-gzip"))
         return HTTP_CODING_GZIP;
+    if (bide_http_is(name, "br"))
+        return HTTP_CODING_BROTLI;
     return bide_http_is(name, "deflate") ? HTTP_CODING_DEFLATE : HTTP_CODING_OTHER;
 }
 

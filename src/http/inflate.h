@@ -6,7 +6,12 @@
 
 typedef struct bide_http_inflate_ http_inflate;
 
-typedef enum http_coding { HTTP_CODING_OTHER, HTTP_CODING_GZIP, HTTP_CODING_DEFLATE } http_coding;
+typedef enum http_coding {
+    HTTP_CODING_OTHER,
+    HTTP_CODING_GZIP,
+    HTTP_CODING_DEFLATE,
+    HTTP_CODING_BROTLI /* decode.h */
+} http_coding;
 
 /* Whether the library was built with zlib. */
 extern const bool bide_http_has_inflate_;
@@ -14,7 +19,7 @@ extern const bool bide_http_has_inflate_;
 /* The coding that a "Content-Encoding" names, alone. */
 http_coding bide_http_coding_of_(bide_slice name);
 
-/* Makes a decoder of a coding that is not OTHER. Errors: -ENOMEM, -ENOTSUP. */
+/* Makes a decoder of GZIP or DEFLATE. Errors: -ENOMEM, -ENOTSUP. */
 int bide_http_inflate_create_(http_inflate **inflate, http_coding coding);
 
 /* NULL: nothing. */

@@ -104,7 +104,7 @@ version = re.search(r"^  version: '([^']+)'", build, re.M).group(1)
 versions = {package["name"]: package.get("versionInfo") for package in whole["packages"]}
 check("packages: bide has the project's version, and each library that meson.build names is there",
       [] + ([] if versions.get("bide") == version else [f"bide {versions.get('bide')}"])
-      + [f"no {name}" for name in ("liburing", "c-ares", "OpenSSL", "zlib", "nghttp2", "llhttp") if name not in versions])
+      + [f"no {name}" for name in ("liburing", "c-ares", "OpenSSL", "zlib", "brotli", "nghttp2", "llhttp") if name not in versions])
 
 with tempfile.TemporaryDirectory() as scratch:
     folders = [os.path.join(scratch, name) for name in ("one", "another")]

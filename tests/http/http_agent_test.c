@@ -7,7 +7,7 @@
 #include "bide/http.h"
 #include "http_compressed.h"
 
-#include "../../src/http/inflate.h"
+#include "../../src/http/decode.h"
 
 #include <stdio.h>
 
@@ -287,7 +287,9 @@ static void one_call_gets_a_page_and_keeps_the_connection(void **state)
     }
     assert_int_equal(f.connections, 1);
     assert_true(asks(0, "GET /a?b HTTP/1.1\r\nHost: 127.0.0.1:"));
-    assert_int_equal(has(0, "\r\nAccept-Encoding: gzip, deflate\r\n"), bide_http_has_inflate_);
+    assert_int_equal(has(0, "\r\nAccept-Encoding: "), bide_http_codings_ != NULL);
+    assert_int_equal(has(0, "\r\nAccept-Encoding: gzip, deflate"), bide_http_has_inflate_);
+    assert_int_equal(has(0, "br\r\n"), bide_http_decodes_(HTTP_CODING_BROTLI));
     answer("HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\nno");
     assert_int_equal(get(url_of(0, "")), 0);
     assert_int_equal(f.fetch.response.status, 404);
@@ -554,8 +556,9 @@ static void interim_responses_are_seen_of_each_request(void **state)
 {
     static const char *const moved = "HTTP/1.1 103 Early Hints\r\nLink: a\r\n\r\n"
                                      "HTTP/1.1 302 M\r\nLocation: /b\r\nContent-Length: 0\r\n\r\n";
-    static const char *const final = "HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: b\r\n\r\n"
-                                     "HTTP/1.1 200 OK\r\nLink: c\r\nContent-Length: 2\r\n\r\nok";
+    static const char *const final =
+        "HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: b\r\n\r\n"
+        "HTTP/1.1 200 OK\r\nLink: c\r\nContent-Length: 2\r\n\r\nok";
     begin_agent(state);
     for (int i = 0; i < 2; i++) { /* a kept connection calls it only for the requests that ask */
         answer(moved);
@@ -654,7 +657,16 @@ static void compressed_bodies_are_decoded(void **state)
     answer_encoded(texts[f.answer_count], "gzip", gzipped, 0); /* nothing at all */
     assert_int_equal(get(url_of(0, "/")), 0);
     assert_int_equal(f.fetch.count, 0);
-    answer_encoded(texts[f.answer_count], "br", gzipped, 4); /* left to the caller */
+    if (bide_http_decodes_(HTTP_CODING_BROTLI)) {
+        answer_encoded(texts[f.answer_count], "br", brotlied, sizeof brotlied);
+        assert_int_equal(get(url_of(0, "/")), 0);
+        assert_true(f.fetch.is_decoded);
+        assert_string_equal(f.body, COMPRESSED_TEXT);
+        answer_encoded(texts[f.answer_count], "br", brotlied, 0); /* nothing at all */
+        assert_int_equal(get(url_of(0, "/")), 0);
+        assert_int_equal(f.fetch.count, 0);
+    }
+    answer_encoded(texts[f.answer_count], "zstd", gzipped, 4); /* left to the caller */
     assert_int_equal(get(url_of(0, "/")), 0);
     assert_false(f.fetch.is_decoded);
     assert_memory_equal(f.body, gzipped, 4);
@@ -748,8 +760,8 @@ static void no_tls_close(void *memory)
     bide_stream_close(((struct no_tls *)memory)->below);
 }
 
-static const bide_http_agent_tls no_tls = {sizeof(struct no_tls), no_tls_connect, no_tls_stream,
-                                           no_tls_close, NULL, NULL, NULL, NULL};
+static const bide_http_agent_tls no_tls = {
+    sizeof(struct no_tls), no_tls_connect, no_tls_stream, no_tls_close, NULL, NULL, NULL, NULL};
 
 static void https_is_over_tls(void **state)
 {
@@ -855,7 +867,8 @@ static void a_connection_has_a_limit_of_time(void **state)
     assert_int_equal(f.turn, 0);
     no_tls_waits = false;
     end_agent();
-    begin_with(state, (bide_http_agent_options){.connect_timeout = BIDE_FOREVER, .response_timeout = BIDE_FOREVER});
+    begin_with(state, (bide_http_agent_options){.connect_timeout = BIDE_FOREVER,
+                                                .response_timeout = BIDE_FOREVER});
     bide_http_agent_set_tls(f.agent, &no_tls, &f);
     snprintf(url, sizeof url, "https%s", url_of(0, "/x") + 4);
     answer(OK("2\r\n\r\nhi"));
@@ -886,9 +899,10 @@ static void a_response_has_a_limit_of_time(void **state)
     begin_with(state, (bide_http_agent_options){.response_timeout = UINT64_C(3600000000000)});
     answer("HTTP/1.1 302 M\r\nLocation: /b\r\nContent-Length: 9\r\n\r\nhalf");
     assert_int_equal(open_request("GET", url_of(0, "/a")), 0);
-    assert_int_equal(world_wait(f.world, bide_with_deadline(&limited, world_now(f.world) + UINT64_C(1000000000),
-                                                            bide_http_fetch_send(&f.fetch))),
-                     -ETIMEDOUT);
+    assert_int_equal(
+        world_wait(f.world, bide_with_deadline(&limited, world_now(f.world) + UINT64_C(1000000000),
+                                               bide_http_fetch_send(&f.fetch))),
+        -ETIMEDOUT);
     assert_true(f.fetch.redirects <= 1);
     end_agent();
 }

@@ -1,4 +1,4 @@
-/* Compressed data of tests, by Python's gzip and zlib: a text eight times, and what else its names say. */
+/* Compressed data of tests, by Python's gzip and zlib, and by brotli: a text eight times, and what else its names say. */
 #ifndef BIDE_TESTS_HTTP_COMPRESSED_H
 #define BIDE_TESTS_HTTP_COMPRESSED_H
 
@@ -14,6 +14,10 @@ static const unsigned char gzipped[] = {31,  139, 8,   0,   0,   0,   0,  0,   2
 static const unsigned char deflated[] = {120, 218, 203, 72, 205, 201, 201, 215, 81,  200, 64, 161,
                                          18,  243, 82,  20, 210, 243, 243, 83,  116, 147, 42, 83,
                                          245, 184, 50,  70, 162, 18,  0,   222, 193, 94,  9};
+/* brotli of the text */
+static const unsigned char brotlied[] = {
+    27, 23, 1,  248, 141, 212, 98,  173, 179, 48,  167, 39,  75,  245, 235, 136, 157, 49,  130, 121,
+    22, 10, 37, 207, 130, 149, 128, 12,  50,  181, 75,  129, 188, 252, 18,  77,  166, 198, 151, 5};
 /* deflate without a header */
 static const unsigned char bare[] = {203, 72,  205, 201, 201, 215, 81,  200, 64,  161,
                                      18,  243, 82,  20,  210, 243, 243, 83,  116, 147,

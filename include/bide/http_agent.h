@@ -128,7 +128,7 @@ typedef struct bide_http_uploading_ {
     bide_file_operation reading;
     struct stat about;
     char *piece; /* of a file */
-    uint64_t sent;
+    uint64_t length, sent;
 } bide_http_uploading_;
 
 /* Chooses a connection. Of a fetch. */

@@ -1688,6 +1688,7 @@ bide_coroutine(http_fetch_start_body)
         bide_return(-EINVAL);
     self->fetch->state = HTTP_FETCH_SENDING;
     self->fetch->is_started = self->fetch->has_body = true;
+    self->fetch->body_size = self->length;
     self->fetch->status = http_fetch_enter(self->fetch);
     if (self->fetch->status < 0)
         bide_return(self->fetch->status);
@@ -1714,8 +1715,7 @@ bide_coroutine(http_fetch_start_body)
 bide_awaiter *bide_http_fetch_start(bide_http_fetch *fetch, uint64_t length)
 {
     fetch->uploading.fetch = fetch;
-    if (fetch->state == HTTP_FETCH_READY && !fetch->has_body)
-        fetch->body_size = length;
+    fetch->uploading.length = length;
     return bide_task_init(&fetch->uploading.task, &http_fetch_start_body);
 }
 

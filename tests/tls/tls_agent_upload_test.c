@@ -111,6 +111,20 @@ static void calls_out_of_order_are_refused(void **state)
     }
 }
 
+/* The operation is made, and not awaited. */
+static void a_start_that_does_not_begin_changes_nothing(void **state)
+{
+    each_transport(t)
+    {
+        open_transport(state, t);
+        assert_int_equal(open_fetch("POST", "/x"), 0);
+        assert_non_null(bide_http_fetch_start(&f.fetch, 3));
+        assert_int_equal(send_fetch(), 0);
+        assert_string_equal(f.seen, "POST /x 0");
+        close_transport();
+    }
+}
+
 /* Nobody listens any more. */
 static void errors_of_connecting_end_the_start(void **state)
 {
@@ -388,6 +402,7 @@ int main(void)
         world_test(bodies_go_in_pieces),
         world_test(a_piece_is_sent_when_it_is_written),
         world_test(calls_out_of_order_are_refused),
+        world_test(a_start_that_does_not_begin_changes_nothing),
         world_test(errors_of_connecting_end_the_start),
         world_test(redirects_are_followed_if_they_drop_the_body),
         world_test(an_upload_is_not_repeated),

@@ -41,7 +41,7 @@
  *
  * An agent and its fetches belong to one loop, and run on that loop's thread. An agent is on the heap,
  * as are its connections, some 35 KB each, and a decoder for each compressed body: of 40 KB, or, for "br", up to 16 MB. A fetch is the
- * caller's memory, 11 KB. Opening a connection and waiting for a response may have limits of time
+ * caller's memory, 12 KB. Opening a connection and waiting for a response may have limits of time
  * (connect_timeout, response_timeout). Other operations have none: use bide_with_deadline.
  *
  * "https" needs TLS: bide/http_agent_tls.h. HTTP/2 needs bide/http_agent_http2.h. An upgrade needs
@@ -305,14 +305,18 @@ BIDE_MUST_AWAIT
 bide_awaiter *bide_http_fetch_write(bide_http_fetch *fetch, const void *data, size_t size);
 
 /*
- * Sends the request, or ends one that was started. Follows redirects, and receives the response's head, which is fetch->response then.
- * Threads: the loop's. Errors: those of bide_connect_by_name, of bide_tls_connect, of
- * bide_http_client_recv; -EINVAL (it was sent before, its version is none, less was written than promised and no response came, or the size of its file is not known), those of bide_stat and bide_read_at, -ENODATA (also: its file has become shorter), -ELOOP (too many redirects), -EPERM (a redirect
- * from "https" to "http"), -ETIMEDOUT (also: a timeout of the agent's options), -EPROTONOSUPPORT (a redirect to
- * "https", without TLS; or the server requires HTTP/1.1, and the TLS or `version` does not allow that, or the request may not be repeated; or HTTP/2 alone is allowed, and the agent does not have it or the server does not choose it), -EBADMSG (also: a redirect to what is no URL, or has a user), -ECONNREFUSED (also: the proxy refuses the tunnel),
- * -EMSGSIZE (also: a URL or the request's head is too long), -ENOMEM; -EINVAL, -EPROTONOSUPPORT, -EMSGSIZE (also: the
- * environment's proxy for this URL is not one; `reason` names the variable). Suspends: if the server has not
- * answered. Cancel-safe: no, the request may have been sent; the connection is closed.
+ * Sends the request, or ends one that was started. Follows redirects, and receives the response's head, which is
+ * fetch->response then.
+ * Threads: the loop's. Errors: those of bide_connect_by_name, of bide_tls_connect, of bide_http_client_recv; -EINVAL
+ * (it was sent before, its version is none, less was written than promised and no response came, or the size of its
+ * file is not known), those of bide_stat and bide_read_at, -ENODATA (also: its file has become shorter), -ELOOP (too
+ * many redirects), -EPERM (a redirect from "https" to "http"), -ETIMEDOUT (also: a timeout of the agent's options),
+ * -EPROTONOSUPPORT (a redirect to "https", without TLS; or the server requires HTTP/1.1, and the TLS or `version` does
+ * not allow that, or the request may not be repeated; or HTTP/2 alone is allowed, and the agent does not have it or
+ * the server does not choose it), -EBADMSG (also: a redirect to what is no URL, or has a user), -ECONNREFUSED (also:
+ * the proxy refuses the tunnel), -EMSGSIZE (also: a URL or the request's head is too long), -ENOMEM; -EINVAL,
+ * -EPROTONOSUPPORT, -EMSGSIZE (also: the environment's proxy for this URL is not one; `reason` names the variable).
+ * Suspends: if the server has not answered. Cancel-safe: no, the request may have been sent; the connection is closed.
  * Progress: that of the network.
  */
 BIDE_MUST_AWAIT

@@ -20,12 +20,6 @@ static bool terminate(char text[MAX_TRAILER], bide_slice slice)
     return true;
 }
 
-/* A trailer that does not fit is left out: the message is whole without it. */
-static int without_too_long(int status)
-{
-    return status == -EMSGSIZE ? 0 : status;
-}
-
 /* Fields that would change how the message is read, or routed, are none of trailers. */
 static bool is_for_heads(bide_slice name)
 {
@@ -40,6 +34,29 @@ static bool is_for_heads(bide_slice name)
            fields_is_forwarded(FORWARDED_STANDARD, name);
 }
 
+/*
+ * Adds each field that the rules of the listener and of the backend keep. One that does not fit is left out: the message is whole
+ * without it.
+ */
+static int add_trailers(struct forward *self, const bide_http_field *fields, size_t count,
+                        const struct rule *of_listen, const struct rule *of_backend,
+                        int (*add)(struct forward *self, const char *name, const char *value))
+{
+    char name[MAX_TRAILER], value[MAX_TRAILER];
+    int status = 0;
+    for (size_t i = 0; i < count && status == 0; i++) {
+        if (is_for_heads(fields[i].name) || rules_drop(of_listen, fields[i].name) ||
+            rules_drop(of_backend, fields[i].name))
+            continue;
+        if (terminate(name, fields[i].name) && terminate(value, fields[i].value))
+            status = add(self, name, value);
+        status = status == -EMSGSIZE ? 0 : status;
+    }
+    return status;
+}
+
+/* ---- Requests ---- */
+
 bool trailers_follow_request(const struct forward *self)
 {
     size_t count;
@@ -47,23 +64,20 @@ bool trailers_follow_request(const struct forward *self)
     return count != 0 && self->exchange.request.length == BIDE_HTTP_UNKNOWN;
 }
 
+static int add_to_request(struct forward *self, const char *name, const char *value)
+{
+    return bide_http_client_add_trailer(&self->scratch->client, name, value);
+}
+
 int trailers_add_to_request(struct forward *self)
 {
     size_t count;
     const bide_http_field *fields = bide_http_request_trailers(&self->exchange, &count);
-    char name[MAX_TRAILER], value[MAX_TRAILER];
-    int status = 0;
-    for (size_t i = 0; i < count && status == 0; i++) {
-        if (is_for_heads(fields[i].name) ||
-            rules_drop(self->session->listen->request_rules, fields[i].name) ||
-            rules_drop(self->backend->request_rules, fields[i].name))
-            continue;
-        if (terminate(name, fields[i].name) && terminate(value, fields[i].value))
-            status =
-                without_too_long(bide_http_client_add_trailer(&self->scratch->client, name, value));
-    }
-    return status;
+    return add_trailers(self, fields, count, self->session->listen->request_rules,
+                        self->backend->request_rules, add_to_request);
 }
+
+/* ---- Responses ---- */
 
 /* True if the client can take trailers. */
 static bool wants_trailers(const struct forward *self)
@@ -82,19 +96,15 @@ bool trailers_follow_response(const struct forward *self)
     return count != 0 && client->response.length == BIDE_HTTP_UNKNOWN && wants_trailers(self);
 }
 
+static int add_to_response(struct forward *self, const char *name, const char *value)
+{
+    return bide_http_add_trailer(&self->exchange, name, value);
+}
+
 int trailers_add_to_response(struct forward *self)
 {
     size_t count;
     const bide_http_field *fields = bide_http_client_trailers(&self->scratch->client, &count);
-    char name[MAX_TRAILER], value[MAX_TRAILER];
-    int status = 0;
-    for (size_t i = 0; i < count && status == 0; i++) {
-        if (is_for_heads(fields[i].name) ||
-            rules_drop(self->session->listen->response_rules, fields[i].name) ||
-            rules_drop(self->backend->response_rules, fields[i].name))
-            continue;
-        if (terminate(name, fields[i].name) && terminate(value, fields[i].value))
-            status = without_too_long(bide_http_add_trailer(&self->exchange, name, value));
-    }
-    return status;
+    return add_trailers(self, fields, count, self->session->listen->response_rules,
+                        self->backend->response_rules, add_to_response);
 }

@@ -8,12 +8,13 @@
  */
 #define _GNU_SOURCE
 #include "configuration.h"
+#include "../common/secure.h"
+#include "certificates.h"
 #include "directives.h"
 #include "health.h"
 #include "http.h"
 #include "pool.h"
 #include "rules.h"
-#include "secure.h"
 
 #include <bide/errors.h>
 
@@ -76,7 +77,7 @@ static bool resolve_listen(struct reading *reading, struct listen *listen)
         return reading_fail(
             reading, listen->line, "%s: %s", listen->mode == MODE_STATUS ? "status" : "mode http",
             status == -ENOTSUP ? "this proxy was built without llhttp" : strerror(-status));
-    return secure_configure_listen(reading, listen);
+    return certificates_load_for_listen(reading, listen);
 }
 
 /* The certificate of a Unix socket has a name that only the administrator knows. */
@@ -109,7 +110,7 @@ static bool resolve_names(struct reading *reading)
             return reading_fail(reading, backend->line, "check http: %s",
                                 status == -ENOTSUP ? "this proxy was built without llhttp"
                                                    : "the path or the host is not valid");
-        if (!has_tls_names(reading, backend) || !secure_configure_backend(reading, backend))
+        if (!has_tls_names(reading, backend) || !certificates_load_for_backend(reading, backend))
             return false;
     }
     for (struct listen *listen = configuration->listens; listen != NULL; listen = listen->next) {

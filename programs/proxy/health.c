@@ -15,11 +15,11 @@
  */
 #define _GNU_SOURCE
 #include "health.h"
+#include "../common/secure.h"
 #include "balance.h"
 #include "due.h"
 #include "forward.h"
 #include "proxy_header.h"
-#include "secure.h"
 
 #include <bide/coroutine.h>
 #include <bide/deadline.h>

@@ -1,5 +1,6 @@
 /* Responses of the proxy's own. Runs on the program's loop. */
 #include "own.h"
+#include "reading.h"
 
 bide_awaiter *own_reject_tunnel(struct forward *self)
 {

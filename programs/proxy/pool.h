@@ -5,9 +5,9 @@
 #ifndef PROXY_POOL_H
 #define PROXY_POOL_H
 
+#include "../common/secure.h"
 #include "configuration.h"
 #include "descriptors.h"
-#include "secure.h"
 
 #include <bide/connection_pool.h>
 

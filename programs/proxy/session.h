@@ -6,10 +6,10 @@
 #ifndef PROXY_SESSION_H
 #define PROXY_SESSION_H
 
+#include "../common/secure.h"
 #include "program.h"
 #include "proxy_header.h"
 #include "relay.h"
-#include "secure.h"
 
 struct session {
     bide_connection connection;

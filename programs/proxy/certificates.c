@@ -1,18 +1,11 @@
-/* TLS of listeners and backends, with the library's TLS. */
-#include "secure.h"
+/* Configurations of the library's TLS. */
+#include "certificates.h"
 
 #include <bide/tls.h>
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-struct secure {
-    bide_tls tls;
-    bide_tls_handshake handshake;
-};
-
-/* ---- Configurations ---- */
 
 static bool report_tls_error(struct reading *reading, unsigned line, const char *file, int status,
                              const char *reason)
@@ -43,7 +36,7 @@ static bide_tls_config *previous_config(const struct reading *reading, const str
     return previous != NULL ? previous->tls : NULL;
 }
 
-bool secure_configure_listen(struct reading *reading, struct listen *listen)
+bool certificates_load_for_listen(struct reading *reading, struct listen *listen)
 {
     static const char *const both[] = {"h2", "http/1.1", NULL};
     const char *const *http = both + (PROXY_HAS_HTTP2 && !listen->has_no_http2 ? 0 : 1);
@@ -77,7 +70,7 @@ bool secure_configure_listen(struct reading *reading, struct listen *listen)
     return is_good;
 }
 
-bool secure_configure_backend(struct reading *reading, struct backend *backend)
+bool certificates_load_for_backend(struct reading *reading, struct backend *backend)
 {
     if (!backend->has_tls)
         return true;
@@ -91,59 +84,4 @@ bool secure_configure_backend(struct reading *reading, struct backend *backend)
     if (!backend->verifies)
         bide_tls_dangerously_verify_nothing(backend->tls);
     return true;
-}
-
-void secure_release(struct bide_tls_config *config)
-{
-    bide_tls_config_release(config);
-}
-
-/* ---- Connections ---- */
-
-struct secure *secure_create(void)
-{
-    struct secure *secure = malloc(sizeof *secure);
-    if (secure != NULL)
-        bide_tls_init_closed(&secure->tls);
-    return secure;
-}
-
-void secure_destroy(struct secure *secure)
-{
-    if (secure == NULL)
-        return;
-    (void)bide_tls_close(&secure->tls);
-    free(secure);
-}
-
-bide_awaiter *secure_accept(struct secure *secure, struct bide_tls_config *config,
-                            bide_stream below)
-{
-    return bide_tls_accept(&secure->handshake, &secure->tls, config, below);
-}
-
-bide_awaiter *secure_connect(struct secure *secure, struct bide_tls_config *config,
-                             bide_stream below, const char *name)
-{
-    return bide_tls_connect(&secure->handshake, &secure->tls, config, below, name);
-}
-
-bide_stream secure_stream(struct secure *secure)
-{
-    return bide_tls_stream(&secure->tls);
-}
-
-const char *secure_protocol(const struct secure *secure)
-{
-    return bide_tls_protocol(&secure->tls);
-}
-
-bool secure_has_input(struct secure *secure)
-{
-    return secure != NULL && bide_tls_has_input(&secure->tls);
-}
-
-const char *secure_reason(const struct secure *secure)
-{
-    return secure != NULL ? bide_tls_reason(&secure->tls) : "";
 }

@@ -27,13 +27,12 @@
 #define _GNU_SOURCE
 #include "forward.h"
 #include "access_log.h"
+#include "connecting.h"
 #include "fields.h"
 #include "own.h"
-#include "proxy_header.h"
 #include "redirect.h"
 #include "routes.h"
 #include "scratch.h"
-#include "sticky.h"
 #include "trailers.h"
 #include "turns.h"
 #include "upgrade.h"
@@ -90,100 +89,6 @@ static uint64_t wait_of_client(const struct forward *self)
                ? 0
                : clients_take(session->listener->clients, &session->client, listen->client_rate,
                               listen->client_burst, self->started_at);
-}
-
-/* ---- A connection ---- */
-
-/* The client's own server, also if the request has to wait for it. NULL: any other. */
-static struct upstream *choose_sticky(struct forward *self)
-{
-    struct backend *backend = self->backend;
-    if (backend->sticky == STICKY_NOT)
-        return NULL;
-    if (backend->sticky == STICKY_ADDRESS)
-        return sticky_by_address(backend, &self->tried, &self->session->client, self->tried_at,
-                                 true);
-    if (self->last == NULL)
-        self->named = sticky_named(backend, &self->exchange.request);
-    return balance_try(self->named, &self->tried, self->tried_at);
-}
-
-static bool choose_server(struct forward *self)
-{
-    self->tried_at = forward_now(self);
-    self->server = choose_sticky(self);
-    if (self->server == NULL)
-        self->server = balance_choose(self->backend, &self->tried, self->tried_at);
-    if (self->server == NULL) /* none below its limit: wait for one that is full */
-        self->server = balance_choose_full(self->backend, &self->tried, self->tried_at);
-    if (self->server == NULL)
-        return false;
-    self->last = self->server;
-    self->has_sent = self->has_response_data = false;
-    balance_connection_started(self->server);
-    return true;
-}
-
-static uint64_t connect_deadline(const struct forward *self)
-{
-    return self->tried_at + self->backend->connect_timeout;
-}
-
-static bide_awaiter *acquire_connection(struct forward *self)
-{
-    struct pool *pool = pool_of(self->server, &self->session->program->descriptors);
-    bide_http_set_half_close(&self->exchange, false);
-    self->scratch->taking.connection = NULL;
-    if (pool == NULL)
-        return bide_stream_ended(&self->scratch->stream, -ENOMEM);
-    return bide_with_deadline(&self->limited, connect_deadline(self),
-                              bide_connection_pool_acquire(&self->scratch->taking, &pool->pool));
-}
-
-/* Takes the acquired connection over for the request. */
-static void use_connection(struct forward *self)
-{
-    if (self->status < 0)
-        return;
-    self->connection = self->scratch->taking.connection;
-    pool_use(self->connection);
-    bide_http_set_half_close(&self->exchange, true); /* 5 */
-    self->is_fresh = !self->connection->was_idle;
-    if (self->is_fresh)
-        (void)bide_set_no_delay(&self->connection->socket, true);
-}
-
-static bide_awaiter *forward_send_header(struct forward *self)
-{
-    size_t size =
-        proxy_header_print((unsigned char *)self->scratch->body, self->backend->send_proxy,
-                           &self->session->client, &self->session->local);
-    return bide_with_deadline(
-        &self->limited, connect_deadline(self),
-        bide_send(&self->scratch->io, &self->connection->socket, self->scratch->body, size));
-}
-
-static bide_awaiter *forward_start_tls(struct forward *self)
-{
-    struct secure **secure = pool_secure(self->connection);
-    *secure = secure_create();
-    if (*secure == NULL)
-        return bide_stream_ended(&self->scratch->stream, -ENOMEM);
-    return bide_with_deadline(&self->limited, connect_deadline(self),
-                              secure_connect(*secure, self->backend->tls,
-                                             bide_socket_stream(&self->connection->socket),
-                                             upstream_tls_name(self->server)));
-}
-
-/* Returns the connection to the pool and releases the server. */
-static void release_server(struct forward *self, bool reusable)
-{
-    if (self->connection != NULL)
-        pool_return(self->server, self->connection, reusable);
-    self->connection = NULL;
-    if (self->server != NULL)
-        balance_connection_finished(self->server);
-    self->server = NULL;
 }
 
 /* ---- The request ---- */
@@ -329,7 +234,7 @@ static bool forward_may_retry(struct forward *self, const bide_context *context)
         self->retries++;
         program->statistics.retries++;
     }
-    release_server(self, false);
+    connecting_release(self, false);
     return true;
 }
 
@@ -382,7 +287,7 @@ static bool server_pauses(struct forward *self)
 
 static void forward_finish(struct forward *self)
 {
-    release_server(self, false);
+    connecting_release(self, false);
     bide_assert(self->connection == NULL && self->server == NULL);
     if (self->scratch != NULL)
         scratch_release(self->session->program, self->scratch);
@@ -434,16 +339,16 @@ bide_declared_coroutine(forward_body)
     if (self->scratch == NULL)
         bide_return(-ENOMEM);
     for (;;) {
-        if (!choose_server(self)) {
+        if (!connecting_choose(self)) {
             self->status = self->last == NULL ? -EHOSTDOWN : self->status;
             bide_return(handler_error(self));
         }
-        bide_await_status(self->status, acquire_connection(self));
-        use_connection(self);
+        bide_await_status(self->status, connecting_acquire(self));
+        connecting_use(self);
         if (self->status >= 0 && self->is_fresh && self->backend->send_proxy != 0)
-            bide_await_status(self->status, forward_send_header(self));
+            bide_await_status(self->status, connecting_send_header(self));
         if (self->status >= 0 && self->is_fresh && self->backend->tls != NULL)
-            bide_await_status(self->status, forward_start_tls(self));
+            bide_await_status(self->status, connecting_start_tls(self));
         if (self->status >= 0) {
             self->status = write_head(self);
             if (self->status == -EINVAL || self->status == -EMSGSIZE) {
@@ -518,7 +423,7 @@ bide_declared_coroutine(forward_body)
         if (self->status < 0)
             bide_return(-EREMOTEIO);
     }
-    release_server(self, bide_http_client_is_reusable(&self->scratch->client));
+    connecting_release(self, bide_http_client_is_reusable(&self->scratch->client));
     bide_finally();
     forward_finish(self);
     bide_end();

@@ -120,7 +120,17 @@ static bool divide_evenly(struct share *shares, size_t *left)
     return fixed != 0;
 }
 
-void descriptors_divide(struct descriptors *descriptors, struct share *shares)
+/* 6 */
+static void serve_queue(struct descriptors *descriptors)
+{
+    struct spare_waiter *first;
+    while ((first = descriptors->first) != NULL && descriptors_take(descriptors, 1)) {
+        descriptors_leave(descriptors, first);
+        first->take(first);
+    }
+}
+
+static void divide_budget(struct descriptors *descriptors, struct share *shares)
 {
     size_t budget = without(descriptors->limit, descriptors->reserve);
     size_t wanted = wanted_descriptors(shares), unused = without(budget, live_descriptors(shares));
@@ -144,6 +154,12 @@ void descriptors_divide(struct descriptors *descriptors, struct share *shares)
         descriptors->is_uneven = true;
 }
 
+void descriptors_divide(struct descriptors *descriptors, struct share *shares)
+{
+    divide_budget(descriptors, shares);
+    serve_queue(descriptors);
+}
+
 bool descriptors_take(struct descriptors *descriptors, size_t count)
 {
     if (descriptors->used_spare + count > descriptors->spare)
@@ -158,4 +174,25 @@ void descriptors_give(struct descriptors *descriptors, size_t count)
     descriptors->used_spare -= count;
     if (descriptors->is_uneven && descriptors->divide != NULL)
         descriptors->divide(descriptors); /* 5 */
+    serve_queue(descriptors);
+}
+
+void descriptors_wait(struct descriptors *descriptors, struct spare_waiter *waiter)
+{
+    bide_assert(!waiter->is_queued);
+    waiter->is_queued = true;
+    waiter->next = NULL;
+    waiter->previous = descriptors->last;
+    *(waiter->previous != NULL ? &waiter->previous->next : &descriptors->first) = waiter;
+    descriptors->last = waiter;
+    serve_queue(descriptors);
+}
+
+void descriptors_leave(struct descriptors *descriptors, struct spare_waiter *waiter)
+{
+    if (!waiter->is_queued)
+        return;
+    waiter->is_queued = false;
+    *(waiter->previous != NULL ? &waiter->previous->next : &descriptors->first) = waiter->next;
+    *(waiter->next != NULL ? &waiter->next->previous : &descriptors->last) = waiter->previous;
 }

@@ -20,7 +20,9 @@
  *     connections beyond 1 and 2 for each listener. The reserve has them.
  *  4. Spare descriptors are counted before they are opened, and until they are closed or a client has the connection.
  *  5. More of them may be in use than a reload leaves. They are subtracted like connections of before (2).
- *  6. A reload needs listeners and checks of both configurations at once. It is refused if the connections do not leave
+ *  6. Each change that may leave a spare one free serves the queue of waiters: one is given back, the budget is divided, or a
+ *     waiter joins. So no spare one is free while there is a queue.
+ *  7. A reload needs listeners and checks of both configurations at once. It is refused if the connections do not leave
  *     as much (descriptors_reload_reserve). Connections that come later, while its listeners are opened, are not looked
  *     at again: if they leave too few descriptors to listen, the reload fails then.
  *
@@ -45,6 +47,14 @@ struct share {
     bool is_fixed; /* it has more connections than its share */
 };
 
+/* Waits for one spare descriptor. */
+struct spare_waiter {
+    struct spare_waiter *next, *previous;
+    bool is_queued;
+    void (*take)(
+        struct spare_waiter *waiter); /* it has left the queue, and a spare one is taken for it */
+};
+
 struct descriptors {
     size_t limit; /* less those open at the start */
     size_t reserve;
@@ -52,6 +62,7 @@ struct descriptors {
     bool
         is_uneven; /* 2, 5: to be divided again when a connection ends, or a spare one is given back */
     void (*divide)(struct descriptors *descriptors); /* does that; NULL: nobody */
+    struct spare_waiter *first, *last;               /* the queue; NULL: nobody waits */
 };
 
 /* Raises the limit of the process as far as it may, and counts the descriptors that are open. */
@@ -72,5 +83,11 @@ void descriptors_divide(struct descriptors *descriptors, struct share *shares);
 /* Takes `count` spare descriptors, if there are so many. They must be given back. */
 bool descriptors_take(struct descriptors *descriptors, size_t count);
 void descriptors_give(struct descriptors *descriptors, size_t count);
+
+/* Joins the end of the queue, or takes a spare one at once. A waiter must be in no queue, and leaves it before its memory ends. */
+void descriptors_wait(struct descriptors *descriptors, struct spare_waiter *waiter);
+
+/* Leaves the queue; nothing happens if the waiter is in none. */
+void descriptors_leave(struct descriptors *descriptors, struct spare_waiter *waiter);
 
 #endif

@@ -3,6 +3,7 @@
 #include "access_log.h"
 #include "forward.h"
 #include "status.h"
+#include "turns.h"
 
 #if PROXY_HAS_HTTP2
 #include <bide/http2.h>
@@ -88,6 +89,7 @@ bide_awaiter *http_run(struct http *http, struct session *session)
     bide_mutex_init(&http->turn);
     http->holder = NULL;
     http->waiting = 0;
+    http->spare = (struct spare_waiter){.take = turns_use_spare};
 #if PROXY_HAS_HTTP2
     if (session->secure != NULL && web->server.protocol != NULL)
         return bide_http2_serve(&http->connection, &web->http2, session->endpoint.stream,

@@ -22,6 +22,7 @@ struct http {
     bide_mutex turn;        /* see turns.h */
     struct forward *holder; /* has the turn; NULL: none, or the next one has not resumed yet */
     unsigned waiting;       /* requests that wait for the turn */
+    struct spare_waiter spare;
     _Alignas(max_align_t) char memory[]; /* of the library */
 };
 

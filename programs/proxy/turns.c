@@ -11,27 +11,35 @@ static struct descriptors *descriptors_of(const struct forward *self)
     return &self->session->program->descriptors;
 }
 
+/* A request of the client has the turn, and others wait: the client is in the queue for a spare descriptor. */
+static void queue_client(struct http *client)
+{
+    if (client->holder != NULL && client->waiting != 0 && !client->spare.is_queued)
+        descriptors_wait(descriptors_of(client->holder), &client->spare);
+}
+
 static void hold_turn(struct forward *self)
 {
+    struct http *client = client_of(self);
     self->has_turn = true;
-    client_of(self)->holder = self;
+    client->holder = self;
+    queue_client(client);
 }
 
 static void pass_turn(struct forward *self)
 {
+    struct http *client = client_of(self);
     self->has_turn = false;
-    client_of(self)->holder = NULL;
+    client->holder = NULL;
+    descriptors_leave(descriptors_of(self), &client->spare);
     bide_mutex_unlock(&self->turn);
 }
 
-/* If requests wait, the one that has the turn takes a spare descriptor in its place, so that the first of them has the turn. */
-static void use_spare(struct http *client)
+void turns_use_spare(struct spare_waiter *waiter)
 {
-    struct forward *holder = client->holder;
-    if (holder == NULL || client->waiting == 0 || !descriptors_take(descriptors_of(holder), 1))
-        return;
-    holder->has_spare = true;
-    pass_turn(holder);
+    struct http *client = bide_container_of(waiter, struct http, spare);
+    client->holder->has_spare = true;
+    pass_turn(client->holder);
 }
 
 bool turns_try(struct forward *self)
@@ -47,28 +55,29 @@ bool turns_try(struct forward *self)
 
 bide_awaiter *turns_wait(struct forward *self)
 {
+    struct http *client = client_of(self);
     uint64_t deadline = forward_now(self) + self->backend->connect_timeout;
-    client_of(self)->waiting++;
+    client->waiting++;
+    queue_client(client);
     return bide_with_deadline(&self->limited, deadline,
-                              bide_mutex_lock(&self->turn, &client_of(self)->turn));
+                              bide_mutex_lock(&self->turn, &client->turn));
 }
 
 void turns_waited(struct forward *self)
 {
-    client_of(self)->waiting--;
-    if (self->status < 0)
-        return;
-    hold_turn(self);
-    use_spare(client_of(self)); /* (one may have been given back since the turn was passed) */
+    struct http *client = client_of(self);
+    client->waiting--;
+    if (self->status >= 0)
+        hold_turn(self);
+    else if (client->waiting == 0)
+        descriptors_leave(descriptors_of(self), &client->spare);
 }
 
 void turns_end(struct forward *self)
 {
     if (self->has_turn)
         pass_turn(self);
-    if (self->has_spare) {
-        self->has_spare = false;
+    if (self->has_spare)
         descriptors_give(descriptors_of(self), 1);
-        use_spare(client_of(self));
-    }
+    self->has_spare = false;
 }

@@ -125,6 +125,104 @@ static void spare_ones_given_back_are_divided_if_it_is_uneven(void **state)
     assert_int_equal(divided, 2);
 }
 
+/* ---- The queue ---- */
+
+enum { MAX_TAKEN = 16 };
+
+static struct spare_waiter *taken[MAX_TAKEN];
+static unsigned taken_count;
+
+static void note_taken(struct spare_waiter *waiter)
+{
+    assert_false(waiter->is_queued);
+    assert_true(taken_count < MAX_TAKEN);
+    taken[taken_count++] = waiter;
+}
+
+static void init_waiters(struct spare_waiter *waiters, size_t count)
+{
+    taken_count = 0;
+    for (size_t i = 0; i < count; i++)
+        waiters[i] = (struct spare_waiter){.take = note_taken};
+}
+
+static void spare_ones_go_to_the_queue_in_its_order(void **state)
+{
+    (void)state;
+    struct descriptors budget = budget_of(100, 0);
+    struct spare_waiter waiters[4];
+    init_waiters(waiters, 4);
+    budget.spare = budget.used_spare = 3;
+    for (int i = 0; i < 4; i++)
+        descriptors_wait(&budget, &waiters[i]);
+    assert_int_equal(taken_count, 0);
+    descriptors_leave(&budget, &waiters[1]);
+    descriptors_leave(&budget, &waiters[1]);
+    descriptors_give(&budget, 1);
+    assert_int_equal(taken_count, 1);
+    assert_ptr_equal(taken[0], &waiters[0]);
+    descriptors_give(&budget, 2);
+    assert_int_equal(taken_count, 3);
+    assert_ptr_equal(taken[1], &waiters[2]);
+    assert_ptr_equal(taken[2], &waiters[3]);
+    assert_int_equal(budget.used_spare, 3);
+    descriptors_wait(&budget, &waiters[1]);
+    descriptors_leave(&budget, &waiters[1]);
+    descriptors_give(&budget, 3);
+    assert_int_equal(taken_count, 3);
+    descriptors_wait(&budget, &waiters[1]); /* one is free */
+    assert_int_equal(taken_count, 4);
+    assert_int_equal(budget.used_spare, 1);
+}
+
+static struct descriptors *waited_for;
+
+/* (as a client whose other requests wait) */
+static void wait_again(struct spare_waiter *waiter)
+{
+    taken[taken_count++] = waiter;
+    if (taken_count <= 2)
+        descriptors_wait(waited_for, waiter);
+}
+
+static void one_that_waits_again_is_behind_the_others(void **state)
+{
+    (void)state;
+    struct descriptors budget = budget_of(100, 0);
+    struct spare_waiter waiters[2];
+    init_waiters(waiters, 2);
+    waited_for = &budget;
+    waiters[0].take = wait_again;
+    budget.spare = budget.used_spare = 3;
+    descriptors_wait(&budget, &waiters[0]);
+    descriptors_wait(&budget, &waiters[1]);
+    descriptors_give(&budget, 3);
+    assert_int_equal(taken_count, 3);
+    assert_ptr_equal(taken[0], &waiters[0]);
+    assert_ptr_equal(taken[1], &waiters[1]);
+    assert_ptr_equal(taken[2], &waiters[0]);
+    assert_null(budget.first);
+    assert_null(budget.last);
+}
+
+static void a_greater_share_serves_the_queue(void **state)
+{
+    (void)state;
+    struct descriptors budget = budget_of(100, 0);
+    struct share shares[] = {{.wanted = 1000, .cost = 2, .live = 50}};
+    struct spare_waiter waiters[2];
+    init_waiters(waiters, 2);
+    descriptors_divide(&budget, link_shares(shares, 1));
+    assert_int_equal(budget.spare, 0);
+    for (int i = 0; i < 2; i++)
+        descriptors_wait(&budget, &waiters[i]);
+    assert_int_equal(taken_count, 0);
+    shares[0].live = 0;
+    descriptors_divide(&budget, link_shares(shares, 1));
+    assert_int_equal(taken_count, 2);
+    assert_int_equal(budget.used_spare, 2);
+}
+
 static void nothing_is_uneven_if_each_listener_has_its_own(void **state)
 {
     (void)state;
@@ -218,6 +316,9 @@ int main(void)
         cmocka_unit_test(connections_of_before_are_subtracted_until_they_end),
         cmocka_unit_test(spare_ones_are_taken_and_given_back),
         cmocka_unit_test(spare_ones_given_back_are_divided_if_it_is_uneven),
+        cmocka_unit_test(spare_ones_go_to_the_queue_in_its_order),
+        cmocka_unit_test(one_that_waits_again_is_behind_the_others),
+        cmocka_unit_test(a_greater_share_serves_the_queue),
         cmocka_unit_test(nothing_is_uneven_if_each_listener_has_its_own),
         cmocka_unit_test(a_reload_needs_the_reserve_of_both),
         cmocka_unit_test(the_budget_is_kept),

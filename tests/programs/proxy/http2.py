@@ -10,7 +10,8 @@ from http_messages import configuration
 
 DATA, HEADERS, RST_STREAM, SETTINGS, PING, GOAWAY, WINDOW_UPDATE = 0, 1, 3, 4, 6, 7, 8
 END_STREAM, END_HEADERS, PADDED = 1, 4, 8
-NO_ERROR, CANCEL = 0, 8
+NO_ERROR, PROTOCOL_ERROR, CANCEL = 0, 1, 8
+MAX_CONCURRENT_STREAMS = 3
 
 STATUSES = {0x88: 200, 0x89: 204, 0x8a: 206, 0x8b: 304, 0x8c: 400, 0x8d: 404, 0x8e: 500}
 WINDOW = 65535
@@ -42,6 +43,7 @@ class Http2:
         self.socket = socket
         self.opens_windows = opens_windows
         self.streams = {}
+        self.settings = {}  # of the other side
         self.goaway = None  # the last stream, and the error
         self.window = {0: WINDOW}  # for bodies of requests
         socket.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(SETTINGS, 0, 0, struct.pack("!HI", 1, 0)))
@@ -94,6 +96,7 @@ class Http2:
         kind, flags, number = head[3], head[4], int.from_bytes(head[5:], "big")
         stream = self.streams.get(number)
         if kind == SETTINGS and not flags & 1:
+            self.settings.update(struct.iter_unpack("!HI", payload))
             self.socket.sendall(frame(SETTINGS, 1, 0))
         elif kind == GOAWAY:
             self.goaway = struct.unpack("!II", payload[:8])

@@ -4,10 +4,7 @@
 import base64
 import hashlib
 import os
-import re
-import select
 import signal
-import socket
 import ssl
 import sys
 import threading
@@ -462,93 +459,6 @@ def clients_have_a_rate():
             numbers = [http2.ask() for _ in range(MANY)]
             bodies = [http2.response(number).body for number in numbers]
         check(bodies.count(b"good") >= 3 and b"429 Too Many Requests\n" in bodies, bodies)
-    return None
-
-
-def requests_beyond_the_budget_take_turns():
-    """With few descriptors: each is answered, and another client is not held up."""
-    if why := without_http2():
-        return why
-    with Server(web(lambda message, connection: respond(connection, body=b"good"))) as server:
-        text = configuration(server.name, listen="max-connections 500")
-        with Proxy(text, prefix=("prlimit", "--nofile=64")) as proxy:
-            proxy.err.expect(r"only (\d+) connections")
-            clients = [proxy.client() for _ in range(4)]
-            talks = [Http2(client) for client in clients]
-            asked = [(talk, talk.ask(f"/{number}")) for number in range(MANY) for talk in talks]
-            for talk, number in asked:
-                stream = talk.response(number)
-                equal((stream.status, stream.body, stream.error), (200, b"good", None))
-            check(proxy.descriptors() <= 64)
-            for client in clients:
-                client.close()
-            proxy.idle(accepted=4)
-            equal(proxy.statistics()["failed"], "0")
-    return None
-
-
-def a_request_waits_for_its_turn_no_longer_than_for_a_server():
-    """Descriptors are taken by WebSockets, which do not end."""
-    if why := without_http2():
-        return why
-    with Server() as server:
-        text = configuration(server.name, listen="max-connections 500", backend="connect-timeout 3s")
-        with Proxy(text, prefix=("prlimit", "--nofile=64")) as proxy, proxy.client() as client:
-            proxy.err.expect(r"only (\d+) connections")
-            http2 = Http2(client)
-            opened = []
-            while True:
-                number = http2.ask("/chat", "CONNECT", ("sec-websocket-version", "13"), ends=False, protocol="websocket")
-                server.socket.settimeout(0.01)
-                other = None
-                while other is None and not http2.streams[number].has_ended:
-                    try:
-                        other = server.accept()
-                    except socket.timeout:
-                        if select.select([client], [], [], 0)[0]:
-                            http2.read_frame()
-                if other is None:
-                    break
-                request = Message(other)
-                switch(other, accept_of(request.get("Sec-WebSocket-Key")))
-                opened.append((number, other))
-                check(len(opened) < 64)
-            check(opened)
-            equal((http2.streams[number].status, http2.streams[number].body), (0, b"504 Gateway Timeout\n"))
-            opened[0][1].close()
-            http2.response(opened[0][0])
-            server.socket.settimeout(PATIENCE)
-            number = http2.ask("/again")
-            with server.accept() as other:
-                Message(other)
-                respond(other, body=b"good")
-                equal(http2.response(number).body, b"good")
-            for _, other in opened:
-                other.close()
-    return None
-
-
-def a_spare_descriptor_goes_to_a_request_that_waits():
-    """The request that has the turn does not end."""
-    if why := without_http2():
-        return why
-    with Server() as server:
-        text = configuration(server.name, listen="max-connections 500", backend=f"keep 0\nconnect-timeout {PATIENCE}s")
-        with Proxy(text, prefix=("prlimit", "--nofile=64")) as proxy, proxy.client() as client:
-            http2 = Http2(client)
-            for number in range(MANY):
-                http2.ask(f"/{number}")
-            while (statistics := proxy.statistics())["requests"] != str(MANY):
-                pass
-            live = int(re.search(r"live:(\d+)", statistics[f"web/{server.name}"]).group(1))
-            check(1 < live < MANY, statistics)
-            others = [server.accept() for _ in range(live)]
-            spare = next(other for other in others if Message(other).line != "GET /0 HTTP/1.1")
-            respond(spare, body=b"good")
-            others.append(server.accept())
-            Message(others[-1])
-            for other in others:
-                other.close()
     return None
 
 

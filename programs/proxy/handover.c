@@ -135,15 +135,15 @@ static void close_passed(struct handover *handover)
     handover->predecessor = -1;
 }
 
-/* Errors: -ECONNRESET (the connection has ended before anything came), -ETIMEDOUT, -EPROTO. */
+/* Errors: -ECONNRESET (the connection has ended), -ETIMEDOUT, -EPROTO. */
 static int receive_sockets(struct handover *handover)
 {
     struct message message;
-    for (bool is_first = true;; is_first = false) {
+    for (;;) {
         int fd;
         int status = receive_message(handover->predecessor, &message, &fd);
         if (status < 0)
-            return status == -ECONNRESET && !is_first ? -EPROTO : status;
+            return status;
         if (message.kind == 'e' && fd < 0)
             return bide_descriptor_is_open(&handover->listener) ? 0 : -EPROTO;
         if (message.kind == 'p' && fd >= 0 && !bide_descriptor_is_open(&handover->listener)) {
@@ -161,8 +161,10 @@ static int take_over_or_listen(struct handover *handover)
     int status = connect_to_predecessor(handover);
     if (status == 0 && handover->predecessor >= 0) {
         status = receive_sockets(handover);
-        if (status == -ECONNRESET)
+        if (status < 0) {
             close_passed(handover);
+            bide_close(&handover->listener);
+        }
         handover->is_borrowed = status == 0;
         return status == 0 ? bide_listen_path_adopt(&handover->where) : status;
     }
@@ -192,7 +194,7 @@ int handover_begin(struct handover *handover)
     int status = bide_listen_path_init(&handover->where, handover->path);
     if (status == 0)
         status = take_over_or_listen(handover);
-    /* (it may be a killed process, whose io_uring has the socket for a moment: ../common/listening.h) */
+    /* (a killed process: it may have passed some sockets, and its io_uring has the path's for a moment: ../common/listening.h) */
     for (int i = 1; i < LISTEN_TRIES && (status == -ECONNRESET || status == -EADDRINUSE); i++) {
         nanosleep(&pause, NULL);
         status = take_over_or_listen(handover);
@@ -275,7 +277,7 @@ static bide_awaiter *await_ready(struct handover *handover)
 bide_coroutine(handover_body)
 {
     bide_begin(handover_body, struct handover * self);
-    while (!self->is_passed) {
+    while (!self->is_passed && bide_descriptor_is_open(&self->listener)) {
         bide_await_status(self->status,
                           bide_accept(&self->io, &self->listener, &self->successor, NULL));
         if (bide_stop_requested(bide_this_context()->stop) || self->status == -EPIPE)
@@ -285,10 +287,16 @@ bide_coroutine(handover_body)
             continue;
         }
         if (pass_sockets(self)) {
+            self->is_passing = true;
             bide_await_status(self->status, await_ready(self));
+            if (bide_stop_requested(bide_this_context()->stop))
+                break; /* 6 */
             self->is_passed = self->status == 0 && self->answer == ready;
+            self->is_passing = false;
         }
         bide_close(&self->successor);
+        if (self->program->is_stopping)
+            handover_stop(self);
     }
     if (self->is_passed) {
         bide_close(&self->listener); /* 4 */
@@ -306,13 +314,21 @@ bide_awaiter *handover_run(struct handover *handover, struct program *program)
     return bide_task_init(&handover->task, &handover_body);
 }
 
+void handover_stop(struct handover *handover)
+{
+    if (handover->path == NULL || handover->is_passing || handover->is_passed)
+        return;
+    bide_close(&handover->listener);
+    bide_listen_path_remove(&handover->where);
+}
+
 void handover_end(struct handover *handover)
 {
     if (handover->path == NULL)
         return;
     close_passed(handover);
     bide_close(&handover->listener);
-    if (handover->is_passed || handover->is_borrowed)
+    if (handover->is_passing || handover->is_passed || handover->is_borrowed)
         bide_listen_path_destroy(&handover->where);
     else
         bide_listen_path_remove(&handover->where);

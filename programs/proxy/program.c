@@ -11,7 +11,7 @@
  *  3. A connection holds a reference to its configuration. A listener's memory stays until its
  *     server has finished, which is after its connections. Connections of older configurations use the HTTP servers
  *     of these, so all of them are drained when the listener is shut down.
- *  4. After a handover the sockets, and the files of Unix sockets, are the successor's.
+ *  4. After a handover the sockets, and the files of Unix sockets, are the successor's. So they are at a stop during one.
  *
  * All of it runs on the program's loop.
  */
@@ -310,14 +310,25 @@ static bool reload_configuration(struct program *program)
 
 /* ---- The coroutine: 1 ---- */
 
+/* 4 */
+static void leave_path(struct listener *listener)
+{
+    if (listener->path != NULL)
+        bide_listen_path_destroy(listener->path);
+}
+
 /* Stops the listeners after the shutdown timeout; the second time at once. */
 static void stop_listeners(struct program *program, uint64_t now)
 {
     uint64_t deadline = program->is_stopping ? 0 : now + program->configuration->shutdown_timeout;
     program->is_stopping = true;
     for (struct listener *listener = program->listeners; listener != NULL;
-         listener = listener->next)
+         listener = listener->next) {
+        if (program->handover.is_passing)
+            leave_path(listener);
         shut_down_listener(listener, deadline);
+    }
+    handover_stop(&program->handover);
 }
 
 /*
@@ -331,8 +342,7 @@ static void leave_to_successor(struct program *program, uint64_t now)
     for (struct listener *listener = program->listeners; listener != NULL;
          listener = listener->next) {
         listener->is_shutting_down = true;
-        if (listener->path != NULL)
-            bide_listen_path_destroy(listener->path);
+        leave_path(listener);
         bide_server_shut_down(&listener->server, deadline);
     }
     puts("handed over");
@@ -394,11 +404,11 @@ bide_coroutine(program_body)
                         break;
                 }
             }
-            if (self->status == 0 && self->configuration == NULL)
+            if (self->status == 0 && self->configuration == NULL) {
+                adopt_paths(self); /* (as their owner, which another user may not be) */
                 confinement_start(self);
+            }
             if (self->status == 0) {
-                if (self->configuration == NULL)
-                    adopt_paths(self);
                 apply_configuration(self);
                 become_ready(self);
             } else
@@ -413,7 +423,7 @@ bide_coroutine(program_body)
         if (self->is_stopping && self->listeners == NULL)
             break;
         bide_await_status(self->status, bide_auto_event_wait(&self->wait, &self->signals.wakeup));
-        /* (before a stop, which would remove the files that are the successor's: 4) */
+        /* (before a stop, which leaves idle connections no time) */
         if (self->handover.is_passed && !self->is_stopping)
             leave_to_successor(self, bide_now(bide_this_context()));
         if (server_signals_consume(&self->signals, SERVER_STOP))

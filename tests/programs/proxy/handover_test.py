@@ -182,9 +182,7 @@ def the_place_of_a_killed_one_is_taken():
     with tempfile.TemporaryDirectory() as directory, Server(named("good")) as server:
         text = configuration(server.name)
         killed = start(directory, text)
-        killed.process.kill()
-        killed.wait()
-        killed.__exit__(None, None, None)
+        killed.kill()
         equal(os.listdir(directory), ["handover"])
         with start(directory, text) as proxy, proxy.client() as client:
             equal(get(client).body, b"good")
@@ -199,9 +197,7 @@ def the_place_of_a_killed_successor_is_taken():
             client.sendall(b"old")
             equal(read_exactly(client, 3), b"old")
             killed = succeed(old, directory, text)
-            killed.process.kill()
-            killed.wait()
-            killed.__exit__(None, None, None)
+            killed.kill()
             with start(directory, text) as proxy, proxy.client() as other:
                 other.sendall(b"new")
                 equal(read_exactly(other, 3), b"new")

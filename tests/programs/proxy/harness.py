@@ -44,6 +44,11 @@ class Proxy:
             stderr=subprocess.PIPE, text=True, env={**os.environ, **(environment or {})})
         self.out = Lines(self.process.stdout)
         self.err = Lines(self.process.stderr)
+        if listeners:
+            self.begin(listeners)
+
+    def begin(self, listeners=1):
+        """Waits until it listens. The constructor does this, unless it is told of no listeners."""
         try:
             self.ports = [int(self.out.expect(r"^listening .* port (\d+)$").group(1)) for _ in range(listeners)]
         except Failure:
@@ -90,6 +95,11 @@ class Proxy:
             return self.process.wait(timeout=PATIENCE)
         except subprocess.TimeoutExpired:
             raise Failure("the proxy does not end") from None
+
+    def kill(self):
+        self.process.kill()
+        self.wait()
+        self.__exit__(None, None, None)
 
     def stop(self):
         self.signal(signal.SIGTERM)

@@ -221,7 +221,7 @@ static bool read_flag(struct options *options, const char *name)
     return true;
 }
 
-/* Hides credentials from those who list the processes. */
+/* Hides credentials from lists of processes. */
 static void read_user(struct options *options, char *value)
 {
     headers_add_user(options, value);

@@ -193,6 +193,7 @@ struct fields {
     struct client *client;
     struct entry *entry;               /* or NULL: there is no such key, and nothing changes it */
     size_t changed_begin, changed_end; /* bytes that are still to be logged; end 0: none */
+    bool has_changed;
 };
 
 static void log_changed(struct fields *fields)
@@ -210,6 +211,7 @@ static void log_changed(struct fields *fields)
 static void note_changed(struct fields *fields, size_t begin, size_t end)
 {
     enum { CLOSE = 32 };
+    fields->has_changed = true;
     if (begin > fields->changed_end + CLOSE || fields->changed_begin > end + CLOSE)
         log_changed(fields);
     if (fields->changed_end == 0)
@@ -221,7 +223,7 @@ static void note_changed(struct fields *fields, size_t begin, size_t end)
 }
 
 /*
- * Finds the string, and makes it as long as `size`, with zeros: then no operation needs memory. Returns false after an error
+ * Finds the string, and makes it as long as `size`, which is 0 without changes, with zeros: then no operation needs memory. Returns false after an error
  * reply.
  */
 static bool find_fields(struct fields *fields, size_t size)
@@ -229,7 +231,7 @@ static bool find_fields(struct fields *fields, size_t size)
     static const struct bytes zero = {"", 1};
     struct client *client = fields->client;
     struct bytes key = client_argument(client, 1);
-    if (!find_value(client, key, VALUE_STRING, &fields->entry))
+    if (!(size > 0 ? find_value : find_to_read)(client, key, VALUE_STRING, &fields->entry))
         return false;
     if (size <= (fields->entry != NULL ? fields->entry->value_size : 0))
         return true;
@@ -301,6 +303,8 @@ static void run_fields(struct client *client, bool only_reads)
     for (; next_field(client, &i, &field) > 0; count++)
         run_field(&fields, &field);
     log_changed(&fields);
+    if (fields.has_changed)
+        kv_notify(client->kv, NOTIFY_STRING, "setbit", client_argument(client, 1));
     finish_listing(client, begin, count);
 }
 

@@ -7,7 +7,7 @@
 static bool find_string(struct client *client, struct bytes key, struct bytes *value)
 {
     struct entry *entry;
-    if (!find_value(client, key, VALUE_STRING, &entry))
+    if (!find_to_read(client, key, VALUE_STRING, &entry))
         return false;
     *value = entry != NULL ? entry_value(entry) : (struct bytes){"", 0};
     return true;
@@ -38,7 +38,8 @@ static unsigned bit_at(struct bytes value, uint64_t offset)
 void command_setbit(struct client *client)
 {
     struct kv *kv = client->kv;
-    struct bytes key = client_argument(client, 1), value;
+    struct bytes key = client_argument(client, 1);
+    struct entry *entry;
     uint64_t offset;
     int64_t bit;
     if (!read_bit_offset(client, 2, &offset))
@@ -47,8 +48,9 @@ void command_setbit(struct client *client)
         REPLY(client, "-ERR bit is not an integer or out of range");
         return;
     }
-    if (!find_string(client, key, &value))
+    if (!find_value(client, key, VALUE_STRING, &entry))
         return;
+    struct bytes value = entry != NULL ? entry_value(entry) : (struct bytes){"", 0};
     size_t at = (size_t)(offset >> 3);
     unsigned old = bit_at(value, offset), mask = 0x80U >> (offset & 7);
     if (at < value.size && old == (unsigned)bit) {
@@ -62,6 +64,7 @@ void command_setbit(struct client *client)
         return;
     }
     kv_log_set_range(kv, key, at, (struct bytes){&changed, 1});
+    kv_notify(kv, NOTIFY_STRING, "setbit", key);
     reply_number(client, old);
 }
 
@@ -191,7 +194,7 @@ static int64_t find_bit(struct bytes value, const struct bit_range *range, bool 
  */
 void command_bitpos(struct client *client)
 {
-    struct bytes value;
+    struct entry *entry;
     struct bit_range range;
     int64_t bit;
     if (!argument_number(client, 2, &bit))
@@ -200,13 +203,13 @@ void command_bitpos(struct client *client)
         REPLY(client, "-ERR The bit argument must be 1 or 0.");
         return;
     }
-    bool exists = keyspace_find(&client->kv->keys, client_argument(client, 1)) != NULL;
-    if (!find_string(client, client_argument(client, 1), &value))
+    if (!find_to_read(client, client_argument(client, 1), VALUE_STRING, &entry))
         return;
-    if (!exists) {
+    if (entry == NULL) {
         reply_number(client, bit != 0 ? -1 : 0);
         return;
     }
+    struct bytes value = entry_value(entry);
     if (!read_bit_range(client, 3, value.size, &range))
         return;
     client->kv->work += (size_t)((range.end - range.begin) / 512);
@@ -303,17 +306,15 @@ void command_bitop(struct client *client)
         return;
     if (size == 0) {
         struct entry **link = keyspace_find(&kv->keys, to);
-        if (link != NULL) {
-            keyspace_remove(&kv->keys, link);
-            kv_log_delete(kv, to);
-        }
+        if (link != NULL)
+            kv_delete(kv, link, to);
         reply_number(client, 0);
         return;
     }
     char *result = combine_sources(client, operation, size);
     if (result == NULL)
         reply_no_memory(client);
-    else if (assign_value(client, to, (struct bytes){result, size}, 0))
+    else if (assign_value(client, to, (struct bytes){result, size}, 0, "set"))
         reply_number(client, (int64_t)size);
     free(result);
 }

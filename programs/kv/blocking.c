@@ -146,13 +146,17 @@ bool waiting_has_ready_since(const struct waiting *waiting, uint64_t serial)
 static void serve_client(struct client *client, struct bytes key)
 {
     struct kv *kv = client->kv;
+    struct client *running = kv->running;
     size_t records = buffer_used(&kv->journal.filling), replies = buffer_used(&client->out);
     kv->work += 1 + client->blocking.count;
+    kv->running = client;
     if (reply_reserve_change(client))
         client->blocking.serve(client, key);
     reply_hide(client, replies);
     if (kv->journal.is_on && buffer_used(&kv->journal.filling) > records)
         reply_note_change(client, replies);
+    reply_deferred(client);
+    kv->running = running;
     blocking_end(client);
 }
 
@@ -186,6 +190,7 @@ bool waiting_serve(struct kv *kv)
 {
     struct waiting *waiting = &kv->waiting;
     uint64_t limit = kv->work + CLIENT_MAX_WORK;
+    kv->notify_limit = limit;
     /* (an element that is taken while the journal is full would be refused, and lost to the client) */
     while (!kv->journal.is_full && waiting->ready != NULL && kv->work < limit) {
         struct waited *key = waiting->ready;

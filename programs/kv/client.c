@@ -373,6 +373,7 @@ static void client_destroy(struct client *client)
     buffer_free(&client->in);
     buffer_free(&client->out);
     buffer_free(&client->changes);
+    buffer_free(&client->deferred);
     buffer_free(&client->name);
     combination_drop(client);
     buffer_free(&client->listing.names);

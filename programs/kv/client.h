@@ -76,8 +76,9 @@ struct client {
     struct buffer
         changes; /* struct reply_range of the replies in `out` that report changes of keys */
     enum reply_mode reply_mode;
-    bool is_silent; /* the present request, which may wait, has no reply */
-    size_t pushed;  /* the end of the pushes in `out` that the present request has made */
+    bool is_silent;         /* the present request, which may wait, has no reply */
+    size_t pushed;          /* the end of the pushes in `out` that the present request has made */
+    struct buffer deferred; /* messages to itself, for behind the replies of that request */
     enum control control;
     unsigned protocol;     /* version of RESP: 2, or 3 after HELLO 3 */
     bool is_authenticated; /* or there is no password */
@@ -136,6 +137,9 @@ void client_end_turn(struct client *client);
 
 /* Removes the replies from `begin` on, except pushes, if the client's request has none. */
 void reply_hide(struct client *client, size_t begin);
+
+/* Appends the deferred messages: the replies of the client's request are complete. */
+void reply_deferred(struct client *client);
 
 /*
  * Reserves the memory for one call of reply_note_change, before the change. Returns false after an error reply,

@@ -208,7 +208,7 @@ bool combination_resume(struct combination *combination)
     }
     combination_drop(client);
     listing_clear(client);
-    combination->is_one_step = true;
+    combination->is_one_step = combination->is_repeated = true;
     return false;
 }
 
@@ -327,7 +327,7 @@ static bool find_set(const struct combination *combination, size_t i)
     struct bytes key = client_argument(client, i);
     struct entry **link = keyspace_find(&client->kv->keys, key), *entry;
     return (combination->takes_sorted && link != NULL && (*link)->type == VALUE_SORTED_SET) ||
-           find_value(client, key, VALUE_SET, &entry);
+           (combination->is_repeated ? find_value : find_to_read)(client, key, VALUE_SET, &entry);
 }
 
 bool combination_find(struct combination *combination, size_t first_key, size_t count)
@@ -368,9 +368,10 @@ bool combination_create_result(struct combination *combination)
     return combination->to != NULL;
 }
 
-void combination_store(struct combination *combination)
+void combination_store(struct combination *combination, const char *event)
 {
     struct client *client = combination->client;
+    enum notify class = combination->has_scores ? NOTIFY_SORTED_SET : NOTIFY_SET;
     struct keyspace *keys = &client->kv->keys;
     struct bytes key = client_argument(client, 1);
     struct entry **link = keyspace_find(keys, key);
@@ -378,6 +379,7 @@ void combination_store(struct combination *combination)
         client->kv->work += combination->found;
         if (keyspace_assign(keys, key, combination->to)) {
             kv_log_collection(client->kv, key, combination->to);
+            kv_notify(client->kv, class, event, key);
             combination->to = NULL;
             reply_number(client, (int64_t)combination->found);
             return;
@@ -388,10 +390,8 @@ void combination_store(struct combination *combination)
         reply_no_memory(client);
         return;
     }
-    if (link != NULL) {
-        keyspace_remove(keys, link);
-        kv_log_delete(client->kv, key);
-    }
+    if (link != NULL)
+        kv_delete(client->kv, link, key);
     reply_number(client, 0);
 }
 
@@ -418,9 +418,12 @@ void combination_drop(struct client *client)
 const struct combination_kind *combination_kind_of(const struct client *client)
 {
     static const struct combination_kind kinds[] = {
-        {"union", UNION, false},         {"inter", INTERSECTION, false},
-        {"diff", DIFFERENCE, false},     {"unionstore", UNION, true},
-        {"diffstore", DIFFERENCE, true}, {"interstore", INTERSECTION, true}};
+        {"union", UNION, false, {NULL}},
+        {"inter", INTERSECTION, false, {NULL}},
+        {"diff", DIFFERENCE, false, {NULL}},
+        {"unionstore", UNION, true, {"sunionstore", "zunionstore"}},
+        {"diffstore", DIFFERENCE, true, {"sdiffstore", "zdiffstore"}},
+        {"interstore", INTERSECTION, true, {"sinterstore", "zinterstore"}}};
     struct bytes name = client_argument(client, 0);
     size_t i = 0;
     while (strlen(kinds[i].name) != name.size - 1 ||

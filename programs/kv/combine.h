@@ -43,6 +43,7 @@ struct combination_kind {
     const char *name; /* behind its first letter */
     enum operation operation;
     bool stores;
+    const char *events[2]; /* of storing a set, and a sorted set */
 };
 
 /* The kind of the client's command: one of SUNION, SINTER, SDIFF, ZUNION, ZINTER, ZDIFF, or one of these with STORE. */
@@ -75,6 +76,7 @@ struct combination {
 
     /* slices */
     bool is_one_step, is_sliced; /* there must be no other slice; there may be others */
+    bool is_repeated;            /* it begins anew */
     size_t begin;                /* of the slice's replies in client->out */
     uint64_t work_limit;         /* of the slice */
     size_t kept;                 /* of kv->combined */
@@ -113,8 +115,11 @@ bool combination_pause(struct combination *combination);
  */
 bool combination_finish_reply(struct combination *combination);
 
-/* The result replaces the value of argument 1; an empty one removes it. Replies with the number of members. */
-void combination_store(struct combination *combination);
+/*
+ * The result replaces the value of argument 1; an empty one removes it. Notifies of the event, and replies with the number of
+ * members.
+ */
+void combination_store(struct combination *combination, const char *event);
 
 /* Frees the memory; also if combination_find has failed. */
 void combination_end(struct combination *combination);

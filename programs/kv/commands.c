@@ -494,6 +494,7 @@ void command_run(struct client *client)
     else
         run_checked(client, command, replies);
     reply_hide(client, replies);
+    reply_deferred(client);
     if (!has_unserved && client->kv->waiting.ready != NULL)
         waiting_serve(client->kv);
 }
@@ -591,7 +592,10 @@ bool client_run(struct client *client)
         case REQUEST_COMPLETE:
             break;
         }
+        kv->running = client;
+        kv->notify_limit = client_work_limit(client);
         command_run(client);
+        kv->running = NULL;
         client->work += kv->work - begun;
         client_owe(client);
         if (client->control == CONTROL_REPEAT || client->control == CONTROL_WAIT ||

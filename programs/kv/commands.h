@@ -87,6 +87,10 @@ command_function command_lcs, command_get, command_set, command_setnx, command_s
 bool find_value(struct client *client, struct bytes key, enum value_type type,
                 struct entry **entry);
 
+/* As find_value, of a command that does not change the key: if there is none, that is an event. */
+bool find_to_read(struct client *client, struct bytes key, enum value_type type,
+                  struct entry **entry);
+
 /*
  * Finds the first of the keys that has a value: *found is the index of the argument, or 0. If it has another type,
  * replies with an error and returns false.
@@ -100,8 +104,11 @@ bool find_first_value(struct client *client, enum value_type type, size_t first_
  */
 size_t range_of(int64_t first, int64_t last, size_t count, size_t *begin);
 
-/* HDEL, SREM, ZREM: removes the elements of the arguments behind the key, logs that under a name and replies. */
-void remove_named(struct client *client, enum value_type type, const char *name,
+/*
+ * HDEL, SREM, ZREM: removes the elements of the arguments behind the key, logs that under a name, notifies of the event and replies.
+ */
+void remove_named(struct client *client, enum value_type type, const char *name, enum notify class,
+                  const char *event,
                   bool (*remove)(struct collection *collection, struct bytes element));
 
 /* Parses the count of LPOP and the like: [count]. Returns false after an error reply. */
@@ -125,10 +132,11 @@ bool read_multiple_pop(struct client *client, size_t i, const char *const ends[2
                        struct multiple_pop *pop);
 
 /*
- * Sets a key's value, a string, and its expiry, `time`: 0 for none, or RECORD_KEEPS_TIME. Logs it. Returns
- * false after an error reply.
+ * Sets a key's value, a string, and its expiry, `time`: 0 for none, or RECORD_KEEPS_TIME. Logs it, and notifies of the
+ * event. Returns false after an error reply.
  */
-bool assign_value(struct client *client, struct bytes key, struct bytes value, int64_t time);
+bool assign_value(struct client *client, struct bytes key, struct bytes value, int64_t time,
+                  const char *event);
 
 /*
  * Logs the request's arguments from the key on, as a record of that name; there is always space for

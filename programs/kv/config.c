@@ -9,7 +9,8 @@ enum parameter_kind {
     FIXED_NUMBER, /* ... */
     SIZE_VALUE,   /* bytes, also as 16kb, 16mb, 1gb */
     SWITCH_VALUE, /* yes or no */
-    POLICY_VALUE  /* of eviction */
+    POLICY_VALUE, /* of eviction */
+    NOTIFY_VALUE  /* classes of notifications */
 };
 
 struct parameter {
@@ -20,11 +21,12 @@ struct parameter {
     size_t *size;          /* SIZE_VALUE: its place */
     bool *is_on;           /* SWITCH_VALUE: its place */
     enum eviction *policy; /* POLICY_VALUE: its place */
+    unsigned *classes;     /* NOTIFY_VALUE: its place */
     uint64_t min, max;
 };
 
 enum {
-    PARAMETERS = 24,
+    PARAMETERS = 25,
     MAX_PATTERNS = 64, /* of CONFIG GET */
     MAX_PATTERN_BYTES = 2048
 };
@@ -55,6 +57,7 @@ static void list_parameters(struct kv *kv, struct parameter parameters[PARAMETER
         {"maxclients", FIXED_NUMBER, .number = options->clients},
         {"maxmemory", SIZE_VALUE, .size = &options->max_memory, .max = SIZE_MAX >> 1},
         {"maxmemory-policy", POLICY_VALUE, .policy = &options->eviction},
+        {"notify-keyspace-events", NOTIFY_VALUE, .classes = &options->notify},
         {"patterns", SIZE_VALUE, .size = &options->patterns, .max = 1 << 20},
         {"port", FIXED_NUMBER, .number = options->port},
         {"proto-max-bulk-len", SIZE_VALUE, .size = &options->bulk, .min = 64, .max = 512 << 20},
@@ -81,13 +84,15 @@ static void list_parameters(struct kv *kv, struct parameter parameters[PARAMETER
 
 static void reply_parameter(struct client *client, const struct parameter *parameter)
 {
-    char text[NUMBER_SIZE + 1];
+    char text[NUMBER_SIZE + NOTIFY_TEXT];
     const char *value = text;
     reply_bulk(client, bytes_of(parameter->name));
     if (parameter->kind == FIXED_TEXT)
         value = parameter->text;
     else if (parameter->kind == POLICY_VALUE)
         value = eviction_names[*parameter->policy];
+    else if (parameter->kind == NOTIFY_VALUE)
+        notify_print(*parameter->classes, text);
     else if (parameter->kind == SWITCH_VALUE)
         value = *parameter->is_on ? "yes" : "no";
     else
@@ -168,6 +173,15 @@ static const char *read_policy(struct bytes text, uint64_t *value)
     return NULL;
 }
 
+static const char *read_classes(struct bytes text, uint64_t *value)
+{
+    unsigned classes;
+    if (!notify_read(text, &classes))
+        return "Invalid event class character. Use 'Ag$lshzxeKEtmdn'.";
+    *value = classes;
+    return NULL;
+}
+
 /* Reads a value for the parameter. Returns NULL, or why it is wrong. */
 static const char *read_value(const struct parameter *parameter, struct bytes text, uint64_t *value)
 {
@@ -179,6 +193,8 @@ static const char *read_value(const struct parameter *parameter, struct bytes te
     }
     if (parameter->kind == POLICY_VALUE)
         return read_policy(text, value);
+    if (parameter->kind == NOTIFY_VALUE)
+        return read_classes(text, value);
     if (!read_size(text, value))
         return "argument must be a memory value";
     return *value >= parameter->min && *value <= parameter->max ? NULL : "argument is out of range";
@@ -190,6 +206,8 @@ static void set_parameter(const struct parameter *parameter, uint64_t value)
         *parameter->is_on = value != 0;
     else if (parameter->kind == POLICY_VALUE)
         *parameter->policy = (enum eviction)value;
+    else if (parameter->kind == NOTIFY_VALUE)
+        *parameter->classes = (unsigned)value;
     else
         *parameter->size = (size_t)value;
 }
@@ -231,6 +249,7 @@ static void set_parameters(struct client *client)
     }
     kv->limits.bulk = kv->options.bulk;
     kv->limits.total = kv->options.request;
+    notify_classes_changed(kv);
     reply_ok(client);
 }
 

@@ -30,10 +30,13 @@ async int expire_keys(struct kv *kv)
             status = await bide_with_deadline(
                 time, bide_single_consumer_auto_event_wait(&kv->next_expiry_changed));
         } else {
+            kv->notify_limit = kv->work + CLIENT_MAX_WORK;
             keyspace_expire(&kv->keys, MAX_KEYS);
             waiting_leave(&kv->waiting);
             journal_wake_writer(&kv->journal);
-            status = await bide_sleep_for(TASKS_PAUSE);
+            do /* (until the notifications are delivered) */
+                status = await bide_sleep_for(TASKS_PAUSE);
+            while (status == 0 && kv->pubsub.without_cause > 0);
             if (status == 0 && buffer_used(&kv->journal.filling) > JOURNAL_MAX_PENDING)
                 status = kv->journal.is_full ? await bide_event_wait(&kv->journal.has_room)
                                              : await journal_next_group(&kv->journal);

@@ -8,6 +8,11 @@ static bool find_hash(struct client *client, struct entry **entry)
     return find_value(client, client_argument(client, 1), VALUE_HASH, entry);
 }
 
+static bool find_hash_to_read(struct client *client, struct entry **entry)
+{
+    return find_to_read(client, client_argument(client, 1), VALUE_HASH, entry);
+}
+
 static struct entry *field_of(const struct entry *hash, struct bytes field)
 {
     return hash != NULL ? hash_find(entry_collection(hash), field) : NULL;
@@ -24,10 +29,11 @@ static void reply_field(struct client *client, const struct entry *field)
 /* ---- Changes ---- */
 
 /*
- * Sets a field of the key of argument 1, which has no other type, and logs it. Returns 1 if it is
- * new, 0 if not, or a negative number after an error reply.
+ * Sets a field of the key of argument 1, which has no other type, logs it and notifies of the event.
+ * Returns 1 if it is new, 0 if not, or a negative number after an error reply.
  */
-static int set_field(struct client *client, struct bytes field, struct bytes value)
+static int set_field(struct client *client, struct bytes field, struct bytes value,
+                     const char *event)
 {
     struct kv *kv = client->kv;
     const struct bytes words[] = {bytes_of("HSET"), client_argument(client, 1), field, value};
@@ -36,6 +42,7 @@ static int set_field(struct client *client, struct bytes field, struct bytes val
     int status = hash != NULL ? hash_set(hash, field, value) : -1;
     if (status >= 0) {
         kv_log_words(kv, words, 4);
+        kv_notify(kv, NOTIFY_HASH, event, words[1]);
         return status;
     }
     if (hash != NULL)
@@ -72,6 +79,7 @@ static int64_t set_fields(struct client *client, const char *name)
     }
     if (hash != NULL && status >= 0) {
         log_request(client, "HSET");
+        kv_notify(client->kv, NOTIFY_HASH, "hset", key);
         return added;
     }
     for (size_t set = 2; set < i; set += 2) { /* without memory, those that were set stay */
@@ -79,6 +87,8 @@ static int64_t set_fields(struct client *client, const char *name)
                                       client_argument(client, set + 1)};
         kv_log_words(client->kv, words, 4);
     }
+    if (i > 2)
+        kv_notify(client->kv, NOTIFY_HASH, "hset", key);
     if (hash != NULL)
         keyspace_remove_if_empty(keys, key);
     reply_no_memory(client);
@@ -106,13 +116,13 @@ void command_hsetnx(struct client *client)
         return;
     if (field_of(hash, field) != NULL)
         reply_number(client, 0);
-    else if (set_field(client, field, client_argument(client, 3)) >= 0)
+    else if (set_field(client, field, client_argument(client, 3), "hset") >= 0)
         reply_number(client, 1);
 }
 
 void command_hdel(struct client *client)
 {
-    remove_named(client, VALUE_HASH, "HDEL", hash_delete);
+    remove_named(client, VALUE_HASH, "HDEL", NOTIFY_HASH, "hdel", hash_delete);
 }
 
 void command_hincrby(struct client *client)
@@ -132,7 +142,7 @@ void command_hincrby(struct client *client)
         REPLY(client, "-ERR increment or decrement would overflow");
         return;
     }
-    if (set_field(client, name, (struct bytes){text, number_print(text, value)}) >= 0)
+    if (set_field(client, name, (struct bytes){text, number_print(text, value)}, "hincrby") >= 0)
         reply_number(client, value);
 }
 
@@ -160,7 +170,7 @@ void command_hincrbyfloat(struct client *client)
     struct bytes sum = fraction_add(text, value, more);
     if (sum.size == 0)
         REPLY(client, "-ERR increment would produce NaN or Infinity");
-    else if (set_field(client, name, sum) >= 0)
+    else if (set_field(client, name, sum, "hincrbyfloat") >= 0)
         reply_bulk(client, sum);
 }
 
@@ -169,14 +179,14 @@ void command_hincrbyfloat(struct client *client)
 void command_hget(struct client *client)
 {
     struct entry *hash;
-    if (find_hash(client, &hash))
+    if (find_hash_to_read(client, &hash))
         reply_field(client, field_of(hash, client_argument(client, 2)));
 }
 
 void command_hstrlen(struct client *client)
 {
     struct entry *hash;
-    if (!find_hash(client, &hash))
+    if (!find_hash_to_read(client, &hash))
         return;
     const struct entry *field = field_of(hash, client_argument(client, 2));
     reply_number(client, field != NULL ? field->value_size : 0);
@@ -185,21 +195,21 @@ void command_hstrlen(struct client *client)
 void command_hexists(struct client *client)
 {
     struct entry *hash;
-    if (find_hash(client, &hash))
+    if (find_hash_to_read(client, &hash))
         reply_number(client, field_of(hash, client_argument(client, 2)) != NULL);
 }
 
 void command_hlen(struct client *client)
 {
     struct entry *hash;
-    if (find_hash(client, &hash))
+    if (find_hash_to_read(client, &hash))
         reply_number(client, hash != NULL ? (int64_t)collection_count(entry_collection(hash)) : 0);
 }
 
 void command_hmget(struct client *client)
 {
     struct entry *hash;
-    if (!find_hash(client, &hash))
+    if (!find_hash_to_read(client, &hash))
         return;
     size_t begin = buffer_used(&client->out);
     reply_array(client, client->request.count - 2);
@@ -234,7 +244,7 @@ static void list_fields(struct client *client, bool has_fields, bool has_values)
     size_t begin = buffer_used(&client->out), cursor = 0;
     if (list_in_slices(client, VALUE_HASH, has_fields, has_values,
                        has_fields && has_values ? reply_finish_map : reply_finish_array) ||
-        !find_hash(client, &hash))
+        !find_hash_to_read(client, &hash))
         return;
     struct collection *fields = hash != NULL ? entry_collection(hash) : NULL;
     size_t count = hash != NULL ? collection_count(fields) : 0;
@@ -284,7 +294,7 @@ void command_hrandfield(struct client *client)
     if (client->request.count > 4)
         reply_syntax_error(client);
     else if ((!has_count || argument_draws(client, "WITHVALUES", &count)) &&
-             find_hash(client, &hash))
+             find_hash_to_read(client, &hash))
         reply_drawn(client, hash != NULL ? &entry_collection(hash)->fields : NULL, has_count, count,
                     has_values, reply_drawn_field);
 }

@@ -11,6 +11,15 @@ bool find_value(struct client *client, struct bytes key, enum value_type type, s
     return false;
 }
 
+bool find_to_read(struct client *client, struct bytes key, enum value_type type,
+                  struct entry **entry)
+{
+    bool done = find_value(client, key, type, entry);
+    if (*entry == NULL)
+        kv_note_miss(client->kv, key);
+    return done;
+}
+
 bool find_first_value(struct client *client, enum value_type type, size_t first_key, size_t keys,
                       size_t *found)
 {
@@ -25,7 +34,8 @@ bool find_first_value(struct client *client, enum value_type type, size_t first_
     return true;
 }
 
-void remove_named(struct client *client, enum value_type type, const char *name,
+void remove_named(struct client *client, enum value_type type, const char *name, enum notify class,
+                  const char *event,
                   bool (*remove)(struct collection *collection, struct bytes element))
 {
     struct keyspace *keys = &client->kv->keys;
@@ -39,10 +49,11 @@ void remove_named(struct client *client, enum value_type type, const char *name,
         struct collection *collection = keyspace_change(keys, key, type, &is_new);
         for (size_t i = 2; i < client->request.count; i++)
             removed += remove(collection, client_argument(client, i));
-        keyspace_remove_if_empty(keys, key);
     }
-    if (removed > 0)
+    if (removed > 0) {
         log_request(client, name);
+        kv_notify_removal(client->kv, class, event, key);
+    }
     reply_number(client, removed);
 }
 

@@ -14,8 +14,7 @@ void command_del(struct client *client)
         struct entry **link = keyspace_find(&kv->keys, key);
         if (link == NULL)
             continue;
-        keyspace_remove(&kv->keys, link);
-        kv_log_delete(kv, key);
+        kv_delete(kv, link, key);
         count++;
     }
     reply_number(client, count);
@@ -28,8 +27,13 @@ void command_exists(struct client *client)
     struct entry **(*find)(struct keyspace *, struct bytes) =
         touches ? keyspace_find : keyspace_peek;
     int64_t count = 0;
-    for (size_t i = 1; i < client->request.count; i++)
-        count += find(&client->kv->keys, client_argument(client, i)) != NULL;
+    for (size_t i = 1; i < client->request.count; i++) {
+        struct bytes key = client_argument(client, i);
+        if (find(&client->kv->keys, key) != NULL)
+            count++;
+        else
+            kv_note_miss(client->kv, key);
+    }
     reply_number(client, count);
 }
 
@@ -38,9 +42,18 @@ static const char *const type_names[] = {
     [VALUE_SET] = "set",       [VALUE_SORTED_SET] = "zset",
 };
 
+static struct entry **peek_to_read(struct client *client, size_t i)
+{
+    struct bytes key = client_argument(client, i);
+    struct entry **link = keyspace_peek(&client->kv->keys, key);
+    if (link == NULL)
+        kv_note_miss(client->kv, key);
+    return link;
+}
+
 void command_type(struct client *client)
 {
-    struct entry **link = keyspace_peek(&client->kv->keys, client_argument(client, 1));
+    struct entry **link = peek_to_read(client, 1);
     reply_simple(client, link != NULL ? type_names[(*link)->type] : "none");
 }
 
@@ -157,13 +170,13 @@ static void set_expiry(struct client *client, int64_t unit, int64_t from, const 
     if (link == NULL || !are_met(&conditions, keyspace_expiry(&kv->keys, *link), time)) {
         reply_number(client, 0);
     } else if (time <= kv->keys.now) {
-        keyspace_remove(&kv->keys, link);
-        kv_log_delete(kv, key);
+        kv_delete(kv, link, key);
         reply_number(client, 1);
     } else if (!keyspace_set_expiry(&kv->keys, *link, time)) {
         reply_no_memory(client);
     } else {
         kv_log_expiry(kv, key, time);
+        kv_notify(kv, NOTIFY_GENERIC, "expire", key);
         reply_number(client, 1);
     }
 }
@@ -192,7 +205,7 @@ void command_pexpireat(struct client *client)
 static void reply_expiry(struct client *client, int64_t unit, int64_t from)
 {
     struct keyspace *keys = &client->kv->keys;
-    struct entry **link = keyspace_peek(keys, client_argument(client, 1));
+    struct entry **link = peek_to_read(client, 1);
     int64_t time = link != NULL ? keyspace_expiry(keys, *link) : 0;
     if (link == NULL)
         reply_number(client, -2);
@@ -233,6 +246,7 @@ void command_persist(struct client *client)
     }
     keyspace_set_expiry(&kv->keys, *link, 0);
     kv_log_expiry(kv, key, 0);
+    kv_notify(kv, NOTIFY_GENERIC, "persist", key);
     reply_number(client, 1);
 }
 
@@ -251,10 +265,17 @@ static bool copy_value(struct client *client, bool moves)
         kv->work += collection_count(entry_collection(*source));
     if (keyspace_copy(&kv->keys, from, to, moves)) {
         kv_log_copy(kv, from, to, moves);
+        if (was_there) /* (in redis the key is another one) */
+            kv_notify(kv, NOTIFY_NEW, "new", to);
+        if (moves)
+            kv_notify(kv, NOTIFY_GENERIC, "rename_from", from);
+        kv_notify(kv, NOTIFY_GENERIC, moves ? "rename_to" : "copy_to", to);
         return true;
     }
-    if (was_there)
+    if (was_there) {
         kv_log_delete(kv, to);
+        kv_notify(kv, NOTIFY_GENERIC, "del", to);
+    }
     reply_no_memory(client);
     return false;
 }
@@ -304,7 +325,10 @@ void command_copy(struct client *client)
     }
     if (bytes_equal(client_argument(client, 1), client_argument(client, 2)))
         REPLY(client, "-ERR source and destination objects are the same");
-    else if (!exists(client, 1) || (exists(client, 2) && !replaces))
+    else if (!exists(client, 1)) {
+        kv_note_miss(client->kv, client_argument(client, 1));
+        reply_number(client, 0);
+    } else if (exists(client, 2) && !replaces)
         reply_number(client, 0);
     else if (copy_value(client, false))
         reply_number(client, 1);
@@ -480,7 +504,7 @@ static void scan_collection(struct client *client, enum value_type type)
     struct entry *entry;
     int64_t cursor;
     if (read_search(client, 2, &search, &cursor) &&
-        find_value(client, client_argument(client, 1), type, &entry))
+        find_to_read(client, client_argument(client, 1), type, &entry))
         scan_table(client, entry != NULL ? &entry_collection(entry)->fields : NULL, &search,
                    cursor);
 }

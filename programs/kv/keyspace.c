@@ -248,11 +248,13 @@ bool keyspace_assign(struct keyspace *keyspace, struct bytes key, struct collect
     return keyspace_set_expiry(keyspace, entry, 0);
 }
 
-void keyspace_remove_if_empty(struct keyspace *keyspace, struct bytes key)
+bool keyspace_remove_if_empty(struct keyspace *keyspace, struct bytes key)
 {
     struct entry **link = keyspace_find(keyspace, key);
-    if (link != NULL && collection_count(entry_collection(*link)) == 0)
-        keyspace_remove(keyspace, link);
+    if (link == NULL || collection_count(entry_collection(*link)) > 0)
+        return false;
+    keyspace_remove(keyspace, link);
+    return true;
 }
 
 /* ---- Strings, and any value ---- */
@@ -274,6 +276,8 @@ struct entry *keyspace_upsert(struct keyspace *keyspace, struct bytes key, size_
         if (entry == NULL)
             return NULL;
         entry->snapshot = keyspace->snapshot;
+        if (keyspace->added != NULL)
+            keyspace->added(keyspace, key);
     } else {
         keyspace_before_change(keyspace, *link);
         entry = *link;

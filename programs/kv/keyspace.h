@@ -46,6 +46,7 @@ struct keyspace {
     bool is_loading;            /* nothing expires: the records also remove the keys that expired */
 
     /* Notifications; each may be NULL. */
+    void (*added)(struct keyspace *keyspace, struct bytes key);
     void (*expired)(struct keyspace *keyspace, struct bytes key);
     void (*next_expiry_changed)(struct keyspace *keyspace); /* the earliest expiry has changed */
     void (*keys_flushed)(struct keyspace *keyspace);
@@ -99,8 +100,8 @@ bool keyspace_assign(struct keyspace *keyspace, struct bytes key, struct collect
 /* Leaves a collection that belongs to no key to keyspace_free_some. */
 void keyspace_discard(struct keyspace *keyspace, struct collection *collection);
 
-/* Must be called after elements were removed: removes the key if none is left. */
-void keyspace_remove_if_empty(struct keyspace *keyspace, struct bytes key);
+/* Must be called after elements were removed: removes the key, and returns true, if none is left. */
+bool keyspace_remove_if_empty(struct keyspace *keyspace, struct bytes key);
 
 /* ---- Strings, and any value ---- */
 

@@ -71,7 +71,9 @@ void kv_exit_with_error(const char *what, int status)
 
 static void log_expired_key(struct keyspace *keyspace, struct bytes key)
 {
-    kv_log_delete(bide_container_of(keyspace, struct kv, keys), key);
+    struct kv *kv = bide_container_of(keyspace, struct kv, keys);
+    kv_log_delete(kv, key);
+    kv_notify(kv, NOTIFY_EXPIRED, "expired", key);
 }
 
 static void wake_expiry(struct keyspace *keyspace)
@@ -401,6 +403,7 @@ static void kv_init(struct kv *kv)
         kv_exit_with_error("getrandom", -errno);
     keyspace_init(&kv->keys, key);
     kv->keys.expired = log_expired_key;
+    notify_classes_changed(kv);
     kv->keys.next_expiry_changed = wake_expiry;
     kv->keys.keys_flushed = wake_flush;
     pubsub_init(&kv->pubsub, key);

@@ -7,6 +7,7 @@
 #include "client.h"
 #include "journal.h"
 #include "keyspace.h"
+#include "notifications.h"
 #include "options.h"
 #include "pubsub.h"
 #include "record.h"
@@ -38,6 +39,8 @@ struct kv {
     struct bide_tls_config *tls; /* its certificate; or NULL */
     bide_listen_path unix_path;
     struct client *clients;
+    struct client *running;              /* whose request runs, or is served; or NULL */
+    uint64_t notify_limit;               /* of `work`: beyond it, notifications are queued */
     size_t client_count, killed_clients; /* all, and those of them that have been killed */
     uint64_t last_id, commands, connections, draws;
     uint64_t work;        /* of all commands, in the unit of CLIENT_MAX_WORK */
@@ -72,6 +75,20 @@ void kv_report(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* Reports an error of something, and ends the process. */
 _Noreturn void kv_exit_with_error(const char *what, int status);
+
+/* ---- Notifications ---- */
+
+static inline void kv_notify(struct kv *kv, enum notify class, const char *event, struct bytes key)
+{
+    if ((kv->options.notify & class) != 0)
+        notify_send(kv, event, key);
+}
+
+/* A command has looked up a key to read it, and there is none. */
+static inline void kv_note_miss(struct kv *kv, struct bytes key)
+{
+    kv_notify(kv, NOTIFY_MISS, "keymiss", key);
+}
 
 /* ---- Changes, which go into the append-only file ---- */
 
@@ -139,6 +156,23 @@ static inline void kv_log_delete(struct kv *kv, struct bytes key)
     kv_note_change(kv, key);
     if (kv->journal.is_on)
         journal_check_append(&kv->journal, record_delete(&kv->journal.filling, key));
+}
+
+/* Removes a key, with its event. */
+static inline void kv_delete(struct kv *kv, struct entry **link, struct bytes key)
+{
+    keyspace_remove(&kv->keys, link);
+    kv_log_delete(kv, key);
+    kv_notify(kv, NOTIFY_GENERIC, "del", key);
+}
+
+/* Elements of a collection have been removed, which is this event. Without elements the key is removed. */
+static inline void kv_notify_removal(struct kv *kv, enum notify class, const char *event,
+                                     struct bytes key)
+{
+    kv_notify(kv, class, event, key);
+    if (keyspace_remove_if_empty(&kv->keys, key))
+        kv_notify(kv, NOTIFY_GENERIC, "del", key);
 }
 
 static inline void kv_log_expiry(struct kv *kv, struct bytes key, int64_t time)

@@ -57,8 +57,11 @@ static bool find_strings(struct lcs *lcs)
 {
     struct bytes *const strings[] = {&lcs->a, &lcs->b};
     for (size_t i = 0; i < 2; i++) {
-        struct entry **link =
-            keyspace_find(&lcs->client->kv->keys, client_argument(lcs->client, i + 1));
+        struct kv *kv = lcs->client->kv;
+        struct bytes key = client_argument(lcs->client, i + 1);
+        struct entry **link = keyspace_find(&kv->keys, key);
+        if (link == NULL)
+            kv_note_miss(kv, key);
         if (link != NULL && (*link)->type != VALUE_STRING) {
             REPLY(lcs->client, "-ERR The specified keys must contain string values");
             return false;

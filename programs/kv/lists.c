@@ -8,6 +8,11 @@ static bool find_list(struct client *client, size_t i, struct entry **entry)
     return find_value(client, client_argument(client, i), VALUE_LIST, entry);
 }
 
+static bool find_list_to_read(struct client *client, struct entry **entry)
+{
+    return find_to_read(client, client_argument(client, 1), VALUE_LIST, entry);
+}
+
 static size_t count_of(const struct entry *list)
 {
     return list != NULL ? collection_count(entry_collection(list)) : 0;
@@ -23,9 +28,20 @@ static size_t position_of(int64_t index, size_t count)
 
 /* ---- The ends ---- */
 
+/* The event of adding to an end of a list, or of removing from it. */
+static const char *push_event(enum end end)
+{
+    return end == FIRST ? "lpush" : "rpush";
+}
+
+static const char *pop_event(enum end end)
+{
+    return end == FIRST ? "lpop" : "rpop";
+}
+
 /*
- * Adds a value to the list of a key, which has no other type, and logs it. Returns false after an
- * error reply.
+ * Adds a value to the list of a key, which has no other type, logs it and notifies of it. Returns
+ * false after an error reply.
  */
 static bool push_value(struct client *client, struct bytes key, struct bytes value, enum end end)
 {
@@ -35,6 +51,7 @@ static bool push_value(struct client *client, struct bytes key, struct bytes val
     struct collection *list = keyspace_change(&kv->keys, key, VALUE_LIST, &is_new);
     if (list != NULL && list_insert(list, end == FIRST ? 0 : collection_count(list), value)) {
         kv_log_words(kv, words, 3);
+        kv_notify(kv, NOTIFY_LIST, push_event(end), key);
         return true;
     }
     if (list != NULL)
@@ -43,8 +60,8 @@ static bool push_value(struct client *client, struct bytes key, struct bytes val
     return false;
 }
 
-/* Removes `count` items, which are there, from an end of a list, and logs it. */
-static void pop_values(struct client *client, struct bytes key, size_t count, enum end end)
+/* Removes `count` items, which are there, from an end of a list, and logs it. The list may be empty then. */
+static void drop_values(struct client *client, struct bytes key, size_t count, enum end end)
 {
     struct kv *kv = client->kv;
     char number[NUMBER_SIZE];
@@ -57,7 +74,15 @@ static void pop_values(struct client *client, struct bytes key, size_t count, en
     struct collection *list = keyspace_change(&kv->keys, key, VALUE_LIST, &is_new);
     list_remove(list, end == FIRST ? 0 : collection_count(list) - count, count);
     kv_log_words(kv, words, 3);
-    keyspace_remove_if_empty(&kv->keys, key);
+}
+
+/* The same, with the event; an empty list is removed. */
+static void pop_values(struct client *client, struct bytes key, size_t count, enum end end)
+{
+    if (count == 0)
+        return;
+    drop_values(client, key, count, end);
+    kv_notify_removal(client->kv, NOTIFY_LIST, pop_event(end), key);
 }
 
 static void push(struct client *client, enum end end, bool if_there)
@@ -80,6 +105,7 @@ static void push(struct client *client, enum end end, bool if_there)
         done++;
     if (done == client->request.count) {
         log_request(client, end == FIRST ? "LPUSH" : "RPUSH");
+        kv_notify(client->kv, NOTIFY_LIST, push_event(end), key);
         reply_number(client, (int64_t)collection_count(list));
         return;
     }
@@ -179,6 +205,8 @@ static void move_item(struct client *client, enum end from, enum end to)
         return;
     if (is_same && from == to) {
         reply_bulk(client, value);
+        kv_notify(client->kv, NOTIFY_LIST, push_event(to), client_argument(client, 2));
+        kv_notify(client->kv, NOTIFY_LIST, pop_event(from), client_argument(client, 1));
         return;
     }
     size_t begin = buffer_used(&client->out);
@@ -337,7 +365,7 @@ void command_brpoplpush(struct client *client)
 void command_llen(struct client *client)
 {
     struct entry *list;
-    if (find_list(client, 1, &list))
+    if (find_list_to_read(client, &list))
         reply_number(client, (int64_t)count_of(list));
 }
 
@@ -345,7 +373,7 @@ void command_lindex(struct client *client)
 {
     struct entry *list;
     int64_t index;
-    if (!find_list(client, 1, &list) || !argument_number(client, 2, &index))
+    if (!find_list_to_read(client, &list) || !argument_number(client, 2, &index))
         return;
     size_t at = position_of(index, count_of(list));
     if (at != SIZE_MAX)
@@ -373,7 +401,7 @@ void command_lrange(struct client *client)
     int64_t first, last;
     size_t at;
     if (!argument_number(client, 2, &first) || !argument_number(client, 3, &last) ||
-        !find_list(client, 1, &list))
+        !find_list_to_read(client, &list))
         return;
     size_t count = range_of(first, last, count_of(list), &at);
     struct collection *items = list != NULL ? entry_collection(list) : NULL;
@@ -437,7 +465,7 @@ void command_lpos(struct client *client)
 {
     struct position_options options;
     struct entry *list;
-    if (!read_position_options(client, &options) || !find_list(client, 1, &list))
+    if (!read_position_options(client, &options) || !find_list_to_read(client, &list))
         return;
     size_t size = count_of(list), begin = buffer_used(&client->out), found = 0;
     int64_t skipped = (options.rank < 0 ? -options.rank : options.rank) - 1;
@@ -497,6 +525,7 @@ void command_lset(struct client *client)
         reply_no_memory(client);
     } else {
         log_position(client, "LSET", at, value);
+        kv_notify(client->kv, NOTIFY_LIST, "lset", client_argument(client, 1));
         reply_ok(client);
     }
 }
@@ -529,6 +558,7 @@ void command_linsert(struct client *client)
         return;
     }
     log_position(client, "LINSERT", at, value);
+    kv_notify(client->kv, NOTIFY_LIST, "linsert", client_argument(client, 1));
     reply_number(client, (int64_t)count + 1);
 }
 
@@ -547,13 +577,13 @@ void command_lrem(struct client *client)
     }
     client->kv->work += count_of(list);
     size_t max = count != 0 ? (size_t)(count < 0 ? -count : count) : SIZE_MAX, removed = 0;
-    if (list != NULL) {
+    if (list != NULL)
         removed = list_remove_equal(keyspace_change(keys, key, VALUE_LIST, &is_new),
                                     client_argument(client, 3), max, count < 0);
-        keyspace_remove_if_empty(keys, key);
-    }
-    if (removed > 0)
+    if (removed > 0) {
         log_request(client, "LREM");
+        kv_notify_removal(client->kv, NOTIFY_LIST, "lrem", key);
+    }
     reply_number(client, (int64_t)removed);
 }
 
@@ -567,7 +597,9 @@ void command_ltrim(struct client *client)
         return;
     size_t count = count_of(list), kept = range_of(first, last, count, &at);
     client->kv->work += count - kept;
-    pop_values(client, client_argument(client, 1), count - kept - at, LAST);
-    pop_values(client, client_argument(client, 1), at, FIRST);
+    drop_values(client, client_argument(client, 1), count - kept - at, LAST);
+    drop_values(client, client_argument(client, 1), at, FIRST);
+    if (list != NULL)
+        kv_notify_removal(client->kv, NOTIFY_LIST, "ltrim", client_argument(client, 1));
     reply_ok(client);
 }

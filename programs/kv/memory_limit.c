@@ -20,6 +20,7 @@ static bool evict_key(struct kv *kv)
         return true; /* it had expired */
     kv->evictions++;
     kv_log_delete(kv, entry_key(entry));
+    kv_notify(kv, NOTIFY_EVICTED, "evicted", entry_key(entry));
     keyspace_remove(&kv->keys, link);
     return true;
 }

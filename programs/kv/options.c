@@ -48,6 +48,10 @@ static const char help[] =
     "  --eviction POLICY      keys that are removed for it: allkeys-lru, allkeys-random, "
     "volatile-lru,\n"
     "                         volatile-random, volatile-ttl or noeviction (noeviction)\n"
+    "  --notify CLASSES       send messages of changes of keys, as notify-keyspace-events of "
+    "redis: "
+    "some\n"
+    "                         of KEg$lshzxemnA; '' means none ('')\n"
     "  --user NAME[:GROUP]    become this user before any file is opened\n"
     "  --chroot DIRECTORY     look up all files inside of this one\n"
     "  --confine auto|on|off  limit files and system calls by Landlock and seccomp: if the kernel\n"
@@ -77,6 +81,14 @@ static enum eviction parse_eviction(const char *text)
     if (!eviction_read(bytes_of(text), &policy))
         command_line_reject("--eviction takes a policy of redis without lfu, not", text);
     return policy;
+}
+
+static unsigned parse_notify(const char *text)
+{
+    unsigned classes;
+    if (!notify_read(bytes_of(text), &classes))
+        command_line_reject("--notify takes letters of Ag$lshzxeKEtmdn, not", text);
+    return classes;
 }
 
 static bool parse_protected(const char *text)
@@ -249,6 +261,8 @@ void options_read(struct options *options, int argc, char **argv)
             options->max_memory = command_line_number(name, value, 0, SIZE_MAX >> 1);
         else if (strcmp(name, "--eviction") == 0)
             options->eviction = parse_eviction(value);
+        else if (strcmp(name, "--notify") == 0)
+            options->notify = parse_notify(value);
         else
             command_line_reject("unknown option", name);
     }

@@ -5,6 +5,7 @@
 #include "../common/confine.h"
 #include "eviction.h"
 #include "journal.h"
+#include "notifications.h"
 
 /* Whether clients need a certificate; the values of bide_tls_clients. */
 enum tls_clients { TLS_CLIENTS_ANONYMOUS, TLS_CLIENTS_OPTIONAL, TLS_CLIENTS_REQUIRED };
@@ -36,6 +37,7 @@ struct options {
     size_t patterns;      /* limit of those that a client subscribes to */
     size_t max_memory;    /* of keys and values; 0: no limit */
     enum eviction eviction;
+    unsigned notify;     /* bits of enum notify */
     const char *monitor; /* NULL: none; see monitoring.h */
     struct confine confine;
 };

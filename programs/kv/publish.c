@@ -7,15 +7,19 @@ enum { MESSAGE_BYTES = 1024 }; /* copied, for another step */
 
 enum message_kind {
     TO_CHANNEL,
+    NOTIFICATION, /* to a channel */
     TO_MONITORS,
-    LOST_TO_MONITORS /* so these are disconnected */
+    LOST /* to monitors or subscribers, which are disconnected */
 };
+
+enum { MAX_QUEUED = 1 << 16 }; /* notifications of one request */
 
 /* A queued message. Its channel's name and its bytes follow. */
 struct publication {
     struct publication *next;
     struct client *client; /* that runs no other request before it is delivered; or NULL */
-    bool is_counted;       /* its request has replied already */
+    bool has_no_cause;     /* no client's request has caused it */
+    bool is_counted;       /* its request has replied already, or there is none */
     enum message_kind kind;
     int64_t receivers; /* so far */
     size_t name_size, message_size;
@@ -24,7 +28,7 @@ struct publication {
 
 /* A message that is being delivered. */
 struct message {
-    struct bytes channel, bytes; /* `channel` with TO_CHANNEL alone */
+    struct bytes channel, bytes; /* `channel` not with monitors */
     int64_t receivers;           /* so far */
     enum message_kind kind;
 };
@@ -63,22 +67,23 @@ static void deliver_to(struct subscription *subscription, const struct message *
 {
     struct client *to = subscription->client;
     const struct channel *pattern = subscription->channel;
-    struct buffer *messages = &to->transaction.messages;
+    bool is_deferred =
+        to->transaction.is_running || (message->kind == NOTIFICATION && to == to->kv->running);
     if (pattern != NULL && !pattern->is_pattern)
         pattern = NULL;
     if (to->is_broken || to->is_closing)
         return;
-    if (message->kind == LOST_TO_MONITORS ||
-        buffer_used(&to->out) + buffer_used(messages) + message->bytes.size >
+    if (message->kind == LOST ||
+        buffer_used(&to->out) + buffer_used(&to->deferred) + message->bytes.size >
             to->kv->options.backlog) {
         to->is_broken = true;
         to->kv->pubsub.cut_off++;
         bide_shutdown(to->socket, BIDE_HALF_BOTH);
-    } else if (to->transaction.is_running) { /* the array of its replies is not complete */
+    } else if (is_deferred) { /* the replies of its request are not complete */
         struct buffer replies = to->out;
-        to->out = *messages;
+        to->out = to->deferred;
         reply_message(to, pattern, message);
-        *messages = to->out;
+        to->deferred = to->out;
         to->out = replies;
     } else {
         reply_message(to, pattern, message);
@@ -96,7 +101,7 @@ static bool is_match(struct kv *kv, const struct channel *pattern, struct bytes 
 /* The message begins with the subscribers of its channel. */
 static void start_delivery(struct pubsub *pubsub, const struct message *message)
 {
-    if (message->kind != TO_CHANNEL) {
+    if (message->kind == TO_MONITORS || message->kind == LOST) {
         pubsub->next_subscription = pubsub->monitors;
         pubsub->next_pattern = NULL;
         return;
@@ -136,9 +141,22 @@ static bool deliver_until(struct kv *kv, struct message *message, uint64_t limit
     return true;
 }
 
+/* Without memory for a message: disconnects its receivers in one step. (Messages before it are in the queue.) */
+static void lose_message(struct kv *kv, struct message message)
+{
+    struct pubsub *pubsub = &kv->pubsub;
+    struct subscription *subscription = pubsub->next_subscription;
+    struct channel *pattern = pubsub->next_pattern;
+    start_delivery(pubsub, &message);
+    message.kind = LOST;
+    deliver_until(kv, &message, UINT64_MAX);
+    pubsub->next_subscription = subscription;
+    pubsub->next_pattern = pattern;
+}
+
 /* ---- The queue ---- */
 
-/* Returns NULL if memory is exhausted. */
+/* `client` has caused it; or NULL. Returns NULL if memory is exhausted. */
 static struct publication *create_publication(struct client *client, const struct message *message)
 {
     size_t name_size = message->channel.size, message_size = message->bytes.size;
@@ -146,8 +164,9 @@ static struct publication *create_publication(struct client *client, const struc
     if (publication == NULL)
         return NULL;
     *publication = (struct publication){.client = client,
-                                        .is_counted = client->transaction.is_running ||
-                                                      message->kind != TO_CHANNEL,
+                                        .has_no_cause = client == NULL,
+                                        .is_counted = message->kind != TO_CHANNEL ||
+                                                      client->transaction.is_running,
                                         .kind = message->kind,
                                         .receivers = message->receivers,
                                         .name_size = name_size,
@@ -161,7 +180,9 @@ static struct publication *create_publication(struct client *client, const struc
 
 static void append_publication(struct pubsub *pubsub, struct publication *publication)
 {
-    publication->client->publications++;
+    if (publication->client != NULL)
+        publication->client->publications++;
+    pubsub->without_cause += publication->has_no_cause;
     *pubsub->queue_end = publication;
     pubsub->queue_end = &publication->next;
     bide_single_consumer_auto_event_set(&pubsub->queued);
@@ -185,6 +206,7 @@ static void end_publication(struct pubsub *pubsub)
         }
         bide_single_consumer_auto_event_set(&client->published);
     }
+    pubsub->without_cause -= publication->has_no_cause;
     free(publication);
 }
 
@@ -224,31 +246,44 @@ void publications_free(struct pubsub *pubsub)
     }
 }
 
-/* Without memory for a publication: disconnects the monitors in one step. (Lines before are in the queue.) */
-static void lose_lines(struct kv *kv)
+/*
+ * Delivers a message as far as it fits into the client's turn, whose work ends at `limit`, and queues the rest. `client` is the one that
+ * has caused it; or NULL.
+ */
+static void deliver_or_queue(struct kv *kv, struct client *client, struct message message,
+                             uint64_t limit)
 {
-    const struct message lost = {.kind = LOST_TO_MONITORS};
-    for (struct subscription *at = kv->pubsub.monitors; at != NULL; at = at->next, kv->work++)
-        deliver_to(at, &lost);
-}
-
-void publish_lines(struct client *client, struct bytes lines, bool are_lost)
-{
-    struct kv *kv = client->kv;
     struct pubsub *pubsub = &kv->pubsub;
-    struct message message = {.bytes = lines, .kind = TO_MONITORS};
-    if (are_lost)
-        message = (struct message){.kind = LOST_TO_MONITORS};
     if (pubsub->queue == NULL) {
         start_delivery(pubsub, &message);
-        if (deliver_until(kv, &message, client_work_limit(client)))
+        if (deliver_until(kv, &message, limit))
             return;
     }
     struct publication *publication = create_publication(client, &message);
     if (publication != NULL)
         append_publication(pubsub, publication);
     else
-        lose_lines(kv);
+        lose_message(kv, message);
+}
+
+void publish_lines(struct client *client, struct bytes lines, bool are_lost)
+{
+    struct message message = {.bytes = lines, .kind = TO_MONITORS};
+    if (are_lost)
+        message = (struct message){.kind = LOST};
+    deliver_or_queue(client->kv, client, message, client_work_limit(client));
+}
+
+void publish_notification(struct kv *kv, struct bytes channel, struct bytes bytes)
+{
+    struct client *client = kv->running;
+    kv->work++;
+    if (kv->pubsub.patterns == NULL && pubsub_find(&kv->pubsub, false, channel) == NULL)
+        return;
+    deliver_or_queue(kv, client, (struct message){channel, bytes, 0, NOTIFICATION},
+                     kv->notify_limit);
+    while (client != NULL && client->publications >= MAX_QUEUED && publications_deliver(kv))
+        continue;
 }
 
 /* ---- The command ---- */

@@ -8,7 +8,7 @@
  * In a transaction, which does not wait, a message is delivered in one step; or it is queued, and EXEC's client waits behind it.
  *
  * The lines of a request, for clients that monitor, are a message as well. They are sent when the request has run, those of a
- * transaction when all of it has.
+ * transaction when all of it has. Notifications of events of keys (notifications.h) are messages that are sent while a request runs.
  */
 #ifndef KV_PUBSUB_H
 #define KV_PUBSUB_H
@@ -58,6 +58,7 @@ struct pubsub {
     bool lost_lines;               /* there are too many for anybody, or no memory */
 
     struct publication *queue, **queue_end; /* the first is being delivered */
+    size_t without_cause;                   /* those of them that no client's request has caused */
     struct subscription *next_subscription; /* that has its message next; or NULL */
     struct channel *next_pattern;           /* to be matched when there is no next_subscription */
     bide_single_consumer_auto_event queued; /* may be set too early */
@@ -95,6 +96,12 @@ void monitors_leave(struct client *client);
  * turn is queued, and the client runs no other request before it is delivered.
  */
 void publish_lines(struct client *client, struct bytes lines, bool are_lost);
+
+/*
+ * Sends a notification to the subscribers of a channel, whose name has PUBSUB_MAX_NAME bytes at most. What does not fit into the
+ * turn of the client whose request runs is queued, up to a limit, and the client runs no other request before it is delivered.
+ */
+void publish_notification(struct kv *kv, struct bytes channel, struct bytes bytes);
 
 /* Delivers queued messages until the work is CLIENT_MAX_WORK. Returns true if some are left. */
 bool publications_deliver(struct kv *kv);

@@ -110,6 +110,15 @@ void reply_hide(struct client *client, size_t begin)
         client->out.end = client->out.begin + from;
 }
 
+void reply_deferred(struct client *client)
+{
+    struct buffer *deferred = &client->deferred;
+    if (buffer_used(deferred) == 0)
+        return;
+    reply_raw(client, deferred->data + deferred->begin, buffer_used(deferred));
+    buffer_free(deferred);
+}
+
 void reply_no_memory(struct client *client)
 {
     REPLY(client, "-OOM out of memory");

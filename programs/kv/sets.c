@@ -11,6 +11,11 @@ static bool find_set(struct client *client, size_t i, struct entry **entry)
     return find_value(client, client_argument(client, i), VALUE_SET, entry);
 }
 
+static bool find_set_to_read(struct client *client, struct entry **entry)
+{
+    return find_to_read(client, client_argument(client, 1), VALUE_SET, entry);
+}
+
 static size_t count_of(const struct entry *set)
 {
     return set != NULL ? collection_count(entry_collection(set)) : 0;
@@ -40,8 +45,10 @@ void command_sadd(struct client *client)
         added += status > 0;
     }
     if (status >= 0) {
-        if (added > 0)
+        if (added > 0) {
             log_request(client, "SADD");
+            kv_notify(client->kv, NOTIFY_SET, "sadd", key);
+        }
         reply_number(client, added);
         return;
     }
@@ -49,6 +56,8 @@ void command_sadd(struct client *client)
         const struct bytes words[] = {bytes_of("SADD"), key, client_argument(client, done)};
         kv_log_words(client->kv, words, 3);
     }
+    if (added > 0)
+        kv_notify(client->kv, NOTIFY_SET, "sadd", key);
     if (set != NULL)
         keyspace_remove_if_empty(keys, key);
     reply_no_memory(client);
@@ -56,23 +65,25 @@ void command_sadd(struct client *client)
 
 void command_srem(struct client *client)
 {
-    remove_named(client, VALUE_SET, "SREM", set_remove);
+    remove_named(client, VALUE_SET, "SREM", NOTIFY_SET, "srem", set_remove);
 }
 
-/* Removes a member, which is there, and logs it. */
-static void remove_member(struct client *client, struct bytes key, struct bytes member)
+/* Removes a member, which is there, logs it and notifies of the event. */
+static void remove_member(struct client *client, struct bytes key, struct bytes member,
+                          const char *event)
 {
     const struct bytes words[] = {bytes_of("SREM"), key, member};
     bool is_new;
     kv_log_words(client->kv, words, 3); /* (`member` may be in the set's memory) */
     set_remove(keyspace_change(&client->kv->keys, key, VALUE_SET, &is_new), member);
-    keyspace_remove_if_empty(&client->kv->keys, key);
+    kv_notify_removal(client->kv, NOTIFY_SET, event, key);
 }
 
-/* SMOVE source target member */
+/* SMOVE source target member: the target is changed first, because that needs memory; its events are the last, as in redis. */
 void command_smove(struct client *client)
 {
-    struct keyspace *keys = &client->kv->keys;
+    struct kv *kv = client->kv;
+    struct keyspace *keys = &kv->keys;
     struct bytes to = client_argument(client, 2), member = client_argument(client, 3);
     const struct bytes words[] = {bytes_of("SADD"), to, member};
     struct entry *source, *target;
@@ -84,7 +95,9 @@ void command_smove(struct client *client)
         return;
     }
     if (source != target) {
+        keys->added = NULL;
         struct collection *set = keyspace_change(keys, to, VALUE_SET, &is_new);
+        notify_classes_changed(kv);
         int status = set != NULL ? set_add(set, member) : -ENOMEM;
         if (status < 0) {
             if (set != NULL)
@@ -93,8 +106,12 @@ void command_smove(struct client *client)
             return;
         }
         if (status > 0)
-            kv_log_words(client->kv, words, 3);
-        remove_member(client, client_argument(client, 1), member);
+            kv_log_words(kv, words, 3);
+        remove_member(client, client_argument(client, 1), member, "srem");
+        if (is_new)
+            kv_notify(kv, NOTIFY_NEW, "new", to);
+        if (status > 0)
+            kv_notify(kv, NOTIFY_SET, "sadd", to);
     }
     reply_number(client, 1);
 }
@@ -102,14 +119,14 @@ void command_smove(struct client *client)
 void command_sismember(struct client *client)
 {
     struct entry *set;
-    if (find_set(client, 1, &set))
+    if (find_set_to_read(client, &set))
         reply_number(client, has_member(set, client_argument(client, 2)));
 }
 
 void command_smismember(struct client *client)
 {
     struct entry *set;
-    if (!find_set(client, 1, &set))
+    if (!find_set_to_read(client, &set))
         return;
     reply_array(client, client->request.count - 2);
     for (size_t i = 2; i < client->request.count; i++)
@@ -119,7 +136,7 @@ void command_smismember(struct client *client)
 void command_scard(struct client *client)
 {
     struct entry *set;
-    if (find_set(client, 1, &set))
+    if (find_set_to_read(client, &set))
         reply_number(client, (int64_t)count_of(set));
 }
 
@@ -159,7 +176,7 @@ void command_combine_sets(struct client *client)
                          : !reply_combination(client, &combination))
             return;
         if (kind->stores)
-            combination_store(&combination);
+            combination_store(&combination, kind->events[0]);
     }
     combination_end(&combination);
 }
@@ -309,7 +326,7 @@ static void pop_member(struct client *client, struct entry *set)
     if (!reply_reserve(client, drawn->key_size + BULK_EXTRA))
         return;
     reply_bulk(client, entry_key(drawn));
-    remove_member(client, client_argument(client, 1), entry_key(drawn));
+    remove_member(client, client_argument(client, 1), entry_key(drawn), "spop");
 }
 
 /* SPOP key count, of which the set has as many. */
@@ -327,10 +344,11 @@ static void pop_members(struct client *client, struct entry *set, size_t count)
         if (!finish_counted(client, begin)) {
             ; /* the members stay */
         } else if (count == count_of(set)) {
-            keyspace_remove(&kv->keys, keyspace_find(&kv->keys, key));
-            kv_log_delete(kv, key);
+            kv_notify(kv, NOTIFY_SET, "spop", key);
+            kv_delete(kv, keyspace_find(&kv->keys, key), key);
         } else {
             remove_members(client, key, drawing.entries, count);
+            kv_notify(kv, NOTIFY_SET, "spop", key);
         }
     } else {
         reply_no_memory(client);
@@ -370,7 +388,7 @@ void command_srandmember(struct client *client)
     int64_t count = 1;
     if (client->request.count > 3)
         reply_syntax_error(client);
-    else if ((!has_count || argument_draws(client, "", &count)) && find_set(client, 1, &set))
+    else if ((!has_count || argument_draws(client, "", &count)) && find_set_to_read(client, &set))
         reply_drawn(client, set != NULL ? &entry_collection(set)->fields : NULL, has_count, count,
                     false, reply_drawn_member);
 }

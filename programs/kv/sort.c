@@ -111,6 +111,8 @@ static bool find_pattern(struct sort *sort, struct bytes pattern, struct bytes e
     buffer_append(key, pattern.data + star + 1, size - star - 1);
     struct entry **link =
         keyspace_find(&kv->keys, (struct bytes){key->data + key->begin, buffer_used(key)});
+    if (link == NULL)
+        kv_note_miss(kv, (struct bytes){key->data + key->begin, buffer_used(key)});
     if (link == NULL || (*link)->type != (size < pattern.size ? VALUE_HASH : VALUE_STRING))
         return true;
     const struct entry *entry = *link;
@@ -330,10 +332,8 @@ static void store_sorted(struct sort *sort)
     size_t count = result_count(sort);
     if (count == 0) {
         struct entry **link = keyspace_find(&kv->keys, key);
-        if (link != NULL) {
-            keyspace_remove(&kv->keys, link);
-            kv_log_delete(kv, key);
-        }
+        if (link != NULL)
+            kv_delete(kv, link, key);
         reply_number(client, 0);
         return;
     }
@@ -342,6 +342,7 @@ static void store_sorted(struct sort *sort)
     if (storing.list != NULL && for_each_value(sort, append_value, &storing) &&
         keyspace_assign(&kv->keys, key, storing.list)) {
         kv_log_collection(kv, key, storing.list);
+        kv_notify(kv, NOTIFY_LIST, "sortstore", key);
         reply_number(client, (int64_t)count);
         return;
     }
@@ -359,10 +360,13 @@ static void store_sorted(struct sort *sort)
 /* Finds the collection; *collection is NULL if there is no such key. Returns false after an error reply. */
 static bool find_source(struct client *client, struct collection **collection)
 {
-    struct entry **link = keyspace_find(&client->kv->keys, client_argument(client, 1));
+    struct bytes key = client_argument(client, 1);
+    struct entry **link = keyspace_find(&client->kv->keys, key);
     *collection = NULL;
-    if (link == NULL)
+    if (link == NULL) {
+        kv_note_miss(client->kv, key);
         return true;
+    }
     if ((*link)->type == VALUE_STRING || (*link)->type == VALUE_HASH) {
         REPLY(client, "-WRONGTYPE Operation against a key holding the wrong kind of value");
         return false;

@@ -146,7 +146,7 @@ void command_combine_sorted(struct client *client)
         if (!combination_run(&combination))
             return;
         if (kind->stores)
-            combination_store(&combination);
+            combination_store(&combination, kind->events[1]);
         else if (!reply_result(client, &combination))
             return;
     }

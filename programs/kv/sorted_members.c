@@ -71,6 +71,8 @@ static void add_members(struct client *client, const struct addition *addition)
     }
     if (used > 2) /* (without memory, members that were added stay) */
         kv_log_words(kv, words, used);
+    if (added + changed > 0)
+        kv_notify(kv, NOTIFY_SORTED_SET, addition->increments ? "zincr" : "zadd", words[1]);
     if (set != NULL)
         keyspace_remove_if_empty(&kv->keys, words[1]);
     if (status == -ENOMEM)
@@ -161,10 +163,11 @@ void command_zincrby(struct client *client)
 
 void command_zrem(struct client *client)
 {
-    remove_named(client, VALUE_SORTED_SET, "ZREM", sorted_set_remove);
+    remove_named(client, VALUE_SORTED_SET, "ZREM", NOTIFY_SORTED_SET, "zrem", sorted_set_remove);
 }
 
-void sorted_remove_range(struct client *client, struct bytes key, size_t first, size_t count)
+void sorted_remove_range(struct client *client, struct bytes key, size_t first, size_t count,
+                         const char *event)
 {
     struct kv *kv = client->kv;
     char texts[2][NUMBER_SIZE];
@@ -174,8 +177,8 @@ void sorted_remove_range(struct client *client, struct bytes key, size_t first, 
     kv->work += count;
     struct collection *set = keyspace_change(&kv->keys, key, VALUE_SORTED_SET, &is_new);
     if (count == collection_count(set)) {
-        keyspace_remove(&kv->keys, keyspace_find(&kv->keys, key));
-        kv_log_delete(kv, key);
+        kv_notify(kv, NOTIFY_SORTED_SET, event, key);
+        kv_delete(kv, keyspace_find(&kv->keys, key), key);
         return;
     }
     const struct bytes words[] = {bytes_of("ZREMRANGEBYRANK"),
@@ -184,6 +187,7 @@ void sorted_remove_range(struct client *client, struct bytes key, size_t first, 
                                   {texts[1], number_print(texts[1], (int64_t)(first + count - 1))}};
     kv_log_words(kv, words, 4);
     sorted_set_remove_range(set, first, count);
+    kv_notify(kv, NOTIFY_SORTED_SET, event, key);
 }
 
 /* ---- Scores and ranks ---- */
@@ -204,21 +208,21 @@ static void reply_score(struct client *client, const struct sorted_node *node)
 void command_zcard(struct client *client)
 {
     struct entry *set;
-    if (find_sorted_set(client, 1, &set))
+    if (find_sorted_to_read(client, 1, &set))
         reply_number(client, (int64_t)sorted_count(set));
 }
 
 void command_zscore(struct client *client)
 {
     struct entry *set;
-    if (find_sorted_set(client, 1, &set))
+    if (find_sorted_to_read(client, 1, &set))
         reply_score(client, node_of(set, client_argument(client, 2)));
 }
 
 void command_zmscore(struct client *client)
 {
     struct entry *set;
-    if (!find_sorted_set(client, 1, &set))
+    if (!find_sorted_to_read(client, 1, &set))
         return;
     size_t begin = buffer_used(&client->out);
     reply_array(client, client->request.count - 2);
@@ -230,7 +234,7 @@ void command_zmscore(struct client *client)
 static void reply_rank(struct client *client, bool backward)
 {
     struct entry *set;
-    if (!find_sorted_set(client, 1, &set))
+    if (!find_sorted_to_read(client, 1, &set))
         return;
     const struct sorted_node *node = node_of(set, client_argument(client, 2));
     if (node == NULL) {
@@ -281,7 +285,7 @@ void command_zrandmember(struct client *client)
     if (client->request.count > 4)
         reply_syntax_error(client);
     else if ((!has_count || argument_draws(client, "WITHSCORES", &count)) &&
-             find_sorted_set(client, 1, &set))
+             find_sorted_to_read(client, 1, &set))
         reply_drawn(client, set != NULL ? &entry_collection(set)->fields : NULL, has_count, count,
                     has_scores, reply_drawn_member);
 }

@@ -48,7 +48,8 @@ static void pop_members(struct client *client, struct bytes key, enum end end, i
         node = sorted_set_next(node, end == LAST);
     }
     if (popped == 1 || finish_counted(client, begin))
-        sorted_remove_range(client, key, end == FIRST ? 0 : all - popped, popped);
+        sorted_remove_range(client, key, end == FIRST ? 0 : all - popped, popped,
+                            end == FIRST ? "zpopmin" : "zpopmax");
 }
 
 /* ZPOPMIN key [count] */

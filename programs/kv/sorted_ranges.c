@@ -171,7 +171,7 @@ static void reply_range(struct client *client, struct range range)
     struct entry *set;
     size_t first;
     if (!read_range_options(client, 4, &range, false) || !read_bounds(client, 2, &range) ||
-        !find_sorted_set(client, 1, &set))
+        !find_sorted_to_read(client, 1, &set))
         return;
     size_t count = find_range(set, &range, &first);
     struct slice slice = slice_begin(client, set != NULL ? entry_collection(set) : NULL, count);
@@ -228,7 +228,7 @@ static void count_range(struct client *client, enum range_kind kind)
     struct range range = {.kind = kind, .limit = -1};
     struct entry *set;
     size_t first;
-    if (read_bounds(client, 2, &range) && find_sorted_set(client, 1, &set))
+    if (read_bounds(client, 2, &range) && find_sorted_to_read(client, 1, &set))
         reply_number(client, (int64_t)find_range(set, &range, &first));
 }
 
@@ -265,14 +265,14 @@ void command_zrangestore(struct client *client)
     struct range range = {.kind = BY_RANK, .can_choose = true};
     struct entry *set;
     if (!read_range_options(client, 5, &range, true) || !read_bounds(client, 3, &range) ||
-        !find_sorted_set(client, 2, &set) || !combination_create_result(&result))
+        !find_sorted_to_read(client, 2, &set) || !combination_create_result(&result))
         return;
     collect_range(&result, set, &range);
-    combination_store(&result);
+    combination_store(&result, "zrangestore");
     combination_end(&result);
 }
 
-static void remove_range(struct client *client, enum range_kind kind)
+static void remove_range(struct client *client, enum range_kind kind, const char *event)
 {
     struct range range = {.kind = kind, .limit = -1};
     struct entry *set;
@@ -280,21 +280,21 @@ static void remove_range(struct client *client, enum range_kind kind)
     if (!read_bounds(client, 2, &range) || !find_sorted_set(client, 1, &set))
         return;
     size_t count = find_range(set, &range, &first);
-    sorted_remove_range(client, client_argument(client, 1), first, count);
+    sorted_remove_range(client, client_argument(client, 1), first, count, event);
     reply_number(client, (int64_t)count);
 }
 
 void command_zremrangebyrank(struct client *client)
 {
-    remove_range(client, BY_RANK);
+    remove_range(client, BY_RANK, "zremrangebyrank");
 }
 
 void command_zremrangebyscore(struct client *client)
 {
-    remove_range(client, BY_SCORE);
+    remove_range(client, BY_SCORE, "zremrangebyscore");
 }
 
 void command_zremrangebylex(struct client *client)
 {
-    remove_range(client, BY_MEMBER);
+    remove_range(client, BY_MEMBER, "zremrangebylex");
 }

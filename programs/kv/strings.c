@@ -6,7 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-bool assign_value(struct client *client, struct bytes key, struct bytes value, int64_t time)
+bool assign_value(struct client *client, struct bytes key, struct bytes value, int64_t time,
+                  const char *event)
 {
     struct kv *kv = client->kv;
     struct entry *entry = keyspace_upsert(&kv->keys, key, value.size, false);
@@ -20,9 +21,13 @@ bool assign_value(struct client *client, struct bytes key, struct bytes value, i
         time = 0; /* the key has no expiry, and the record must say so */
         reply_no_memory(client);
         kv_log_set(kv, key, value, time);
+        kv_notify(kv, NOTIFY_STRING, event, key);
         return false;
     }
     kv_log_set(kv, key, value, time);
+    kv_notify(kv, NOTIFY_STRING, event, key);
+    if (time != 0 && time != RECORD_KEEPS_TIME)
+        kv_notify(kv, NOTIFY_GENERIC, "expire", key);
     return true;
 }
 
@@ -41,7 +46,7 @@ static void reply_value(struct client *client, const struct entry *entry)
 void command_get(struct client *client)
 {
     struct entry *entry;
-    if (find_value(client, client_argument(client, 1), VALUE_STRING, &entry))
+    if (find_to_read(client, client_argument(client, 1), VALUE_STRING, &entry))
         reply_value(client, entry);
 }
 
@@ -132,7 +137,7 @@ static void set_with_options(struct client *client, struct bytes key, struct byt
     bool is_there = link != NULL, done = false;
     size_t reply = buffer_used(&client->out);
     if (options.gets &&
-        (!find_value(client, key, VALUE_STRING, &old) || !reserve_value(client, old)))
+        (!find_to_read(client, key, VALUE_STRING, &old) || !reserve_value(client, old)))
         return;
     if (options.gets && is_there)
         reply_bulk(client, entry_value(old)); /* before the value changes */
@@ -140,8 +145,8 @@ static void set_with_options(struct client *client, struct bytes key, struct byt
         reply_nothing(client);
     if (is_there ? !options.if_new : !options.if_there) {
         size_t before = buffer_used(&client->out);
-        done =
-            assign_value(client, key, value, options.keeps_time ? RECORD_KEEPS_TIME : options.time);
+        done = assign_value(client, key, value,
+                            options.keeps_time ? RECORD_KEEPS_TIME : options.time, "set");
         if (!done) { /* the reply is the error alone */
             reply_drop(client, reply, before);
             return;
@@ -160,7 +165,7 @@ void command_set(struct client *client)
     struct bytes key = client_argument(client, 1), value = client_argument(client, 2);
     if (client->request.count > 3)
         set_with_options(client, key, value);
-    else if (assign_value(client, key, value, 0))
+    else if (assign_value(client, key, value, 0, "set"))
         reply_ok(client);
 }
 
@@ -171,7 +176,8 @@ static void set_with_expiry(struct client *client, int64_t unit, const char *nam
         return;
     if (!expiry_from(number, unit, client->kv->keys.now, &time))
         reply_error(client, "-ERR invalid expire time in '%s' command", name);
-    else if (assign_value(client, client_argument(client, 1), client_argument(client, 3), time))
+    else if (assign_value(client, client_argument(client, 1), client_argument(client, 3), time,
+                          "set"))
         reply_ok(client);
 }
 
@@ -190,7 +196,7 @@ void command_setnx(struct client *client)
     struct bytes key = client_argument(client, 1);
     if (keyspace_find(&client->kv->keys, key) != NULL)
         reply_number(client, 0);
-    else if (assign_value(client, key, client_argument(client, 2), 0))
+    else if (assign_value(client, key, client_argument(client, 2), 0, "set"))
         reply_number(client, 1);
 }
 
@@ -199,11 +205,11 @@ void command_getset(struct client *client)
     struct bytes key = client_argument(client, 1);
     size_t before = buffer_used(&client->out);
     struct entry *old;
-    if (!find_value(client, key, VALUE_STRING, &old) || !reserve_value(client, old))
+    if (!find_to_read(client, key, VALUE_STRING, &old) || !reserve_value(client, old))
         return;
     reply_value(client, old);
     size_t behind = buffer_used(&client->out);
-    if (!assign_value(client, key, client_argument(client, 2), 0))
+    if (!assign_value(client, key, client_argument(client, 2), 0, "set"))
         reply_drop(client, before, behind);
 }
 
@@ -211,14 +217,12 @@ void command_getdel(struct client *client)
 {
     struct bytes key = client_argument(client, 1);
     struct entry *old;
-    if (!find_value(client, key, VALUE_STRING, &old) || !reserve_value(client, old))
+    if (!find_to_read(client, key, VALUE_STRING, &old) || !reserve_value(client, old))
         return;
     reply_value(client, old);
     struct entry **link = keyspace_find(&client->kv->keys, key);
-    if (link != NULL) {
-        keyspace_remove(&client->kv->keys, link);
-        kv_log_delete(client->kv, key);
-    }
+    if (link != NULL)
+        kv_delete(client->kv, link, key);
 }
 
 /* GETEX key [PERSIST | EX seconds | PX milliseconds | EXAT time | PXAT time] */
@@ -244,7 +248,7 @@ void command_getex(struct client *client)
         return;
     }
     struct entry *old;
-    if (!find_value(client, key, VALUE_STRING, &old) || !reserve_value(client, old))
+    if (!find_to_read(client, key, VALUE_STRING, &old) || !reserve_value(client, old))
         return;
     size_t before = buffer_used(&client->out);
     reply_value(client, old);
@@ -253,10 +257,10 @@ void command_getex(struct client *client)
     if (link == NULL || (time == 0 && (!persists || (*link)->expiry == 0)))
         return;
     if (time != 0 && time <= kv->keys.now) {
-        keyspace_remove(&kv->keys, link);
-        kv_log_delete(kv, key);
+        kv_delete(kv, link, key);
     } else if (keyspace_set_expiry(&kv->keys, *link, time)) {
         kv_log_expiry(kv, key, time);
+        kv_notify(kv, NOTIFY_GENERIC, time != 0 ? "expire" : "persist", key);
     } else { /* no expiry is left */
         reply_no_memory(client);
         reply_drop(client, before, behind);
@@ -281,7 +285,10 @@ void command_mget(struct client *client)
     }
     reply_array(client, client->request.count - 1);
     for (size_t i = 1; i < client->request.count; i++) {
-        struct entry **link = keyspace_find(&client->kv->keys, client_argument(client, i));
+        struct bytes key = client_argument(client, i);
+        struct entry **link = keyspace_find(&client->kv->keys, key);
+        if (link == NULL)
+            kv_note_miss(client->kv, key);
         if (link != NULL && (*link)->type == VALUE_STRING)
             reply_bulk(client, entry_value(*link));
         else
@@ -296,7 +303,8 @@ void command_mset(struct client *client)
         return;
     }
     for (size_t i = 1; i < client->request.count; i += 2) {
-        if (!assign_value(client, client_argument(client, i), client_argument(client, i + 1), 0))
+        if (!assign_value(client, client_argument(client, i), client_argument(client, i + 1), 0,
+                          "set"))
             return;
     }
     reply_ok(client);
@@ -316,7 +324,8 @@ void command_msetnx(struct client *client)
         }
     }
     for (size_t i = 1; i < client->request.count; i += 2) {
-        if (!assign_value(client, client_argument(client, i), client_argument(client, i + 1), 0))
+        if (!assign_value(client, client_argument(client, i), client_argument(client, i + 1), 0,
+                          "set"))
             return;
     }
     reply_number(client, 1);
@@ -343,7 +352,7 @@ void command_getrange(struct client *client)
     if (!argument_number(client, 2, &first) || !argument_number(client, 3, &last))
         return;
     struct entry *entry;
-    if (!find_value(client, client_argument(client, 1), VALUE_STRING, &entry))
+    if (!find_to_read(client, client_argument(client, 1), VALUE_STRING, &entry))
         return;
     struct bytes value = entry != NULL ? entry_value(entry) : (struct bytes){"", 0};
     reply_bulk(client, part_of(value, first, last));
@@ -369,6 +378,7 @@ void command_setrange(struct client *client)
         reply_no_memory(client);
     } else {
         kv_log_set_range(kv, key, (size_t)offset, part);
+        kv_notify(kv, NOTIFY_STRING, "setrange", key);
         reply_number(client, entry->value_size);
     }
 }
@@ -376,7 +386,7 @@ void command_setrange(struct client *client)
 void command_strlen(struct client *client)
 {
     struct entry *entry;
-    if (find_value(client, client_argument(client, 1), VALUE_STRING, &entry))
+    if (find_to_read(client, client_argument(client, 1), VALUE_STRING, &entry))
         reply_number(client, entry != NULL ? entry->value_size : 0);
 }
 
@@ -399,6 +409,7 @@ void command_append(struct client *client)
     }
     memcpy(entry->bytes + entry->key_size + size, more.data, more.size);
     kv_log_append(kv, key, more);
+    kv_notify(kv, NOTIFY_STRING, "append", key);
     reply_number(client, entry->value_size);
 }
 
@@ -421,7 +432,7 @@ static void add_to_number(struct client *client, int64_t number)
         return;
     }
     if (assign_value(client, key, (struct bytes){text, number_print(text, value)},
-                     RECORD_KEEPS_TIME))
+                     RECORD_KEEPS_TIME, "incrby"))
         reply_number(client, value);
 }
 
@@ -507,6 +518,6 @@ void command_incrbyfloat(struct client *client)
     struct bytes sum = fraction_add(text, value, more);
     if (sum.size == 0)
         REPLY(client, "-ERR increment would produce NaN or Infinity");
-    else if (assign_value(client, key, sum, RECORD_KEEPS_TIME))
+    else if (assign_value(client, key, sum, RECORD_KEEPS_TIME, "incrbyfloat"))
         reply_bulk(client, sum);
 }

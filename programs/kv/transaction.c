@@ -177,7 +177,6 @@ void transaction_clear(struct client *client)
 {
     clear_watches(client);
     buffer_free(&client->transaction.requests);
-    buffer_free(&client->transaction.messages);
     client->transaction = (struct transaction){.is_open = false};
 }
 
@@ -252,7 +251,6 @@ static void run_queue(struct client *client)
             return;
         }
     }
-    size_t replies = buffer_used(&client->out);
     reply_array(client, transaction->count);
     client->in = transaction->requests;
     transaction->is_running = true;
@@ -273,12 +271,6 @@ static void run_queue(struct client *client)
     transaction->requests = client->in;
     client->in = in;
     client->request = request;
-    reply_hide(client, replies);
-    if (buffer_used(&transaction->messages) > 0)
-        reply_raw(client, transaction->messages.data + transaction->messages.begin,
-                  buffer_used(&transaction->messages));
-    if (client->is_silent)
-        client->pushed = buffer_used(&client->out);
     free(next.more);
 }
 

@@ -34,8 +34,7 @@ struct transaction {
     bool is_running;             /* EXEC runs the requests */
     size_t count, max_arguments; /* of the queued requests */
     struct buffer requests;
-    struct buffer messages; /* that it has sent to its own client, for behind its replies */
-    struct buffer watches;  /* each a struct watch and the key; transaction.c */
+    struct buffer watches; /* each a struct watch and the key; transaction.c */
 };
 
 /* The keys that clients watch. Each has a version, which its changes increase. */

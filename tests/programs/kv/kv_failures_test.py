@@ -333,6 +333,49 @@ def test_exec_ends_a_transaction_also_without_memory():
     assert Error("OOM out of memory") in ends, ends
 
 
+def notify_without_memory(n):
+    """The n-th allocation fails. Returns the number of failures, and how many messages a subscriber has had; None: it could not subscribe."""
+    # (the comparison with the first pattern ends the turn, so there is a queue)
+    slow, key = b"*" + b"a" * 2000 + b"b", b"a" * 4000
+    environment, got = {"FAULTS": f"malloc:{n}:12", "FAULTS_REPORT": path("report")}, None
+    server = Server("--notify", "KE$", "--confine", "off", environment=environment, says=True)
+    try:
+        if server.port is not None:
+            client, subscriber = server.client(), server.client()
+            subscriber.send(encoded("PSUBSCRIBE", "__key*", slow))
+            wanted = []
+            for name in (key, b"b", b"c"):
+                wanted += [[b"__keyspace@0__:" + name, b"set"], [b"__keyevent@0__:set", name]]
+            if [subscriber.read()[2] for _ in range(2)] == [1, 2] and client.call("MSET", key, 1, "b", 1, "c", 1) == "OK":
+                got = []
+                while (message := read_unless_ended(subscriber)) is not None:
+                    got.append(message[-2:])
+                    assert got == wanted[:len(got)], (n, got)
+                    if len(got) == len(wanted):
+                        break
+    except (EOFError, OSError, TypeError): # the connection or the server has ended, or the subscription has failed
+        pass
+    shut_down(server)
+    assert server.wait() in (0, 1), (n, server.said())
+    with open(path("report"), encoding="ascii") as file:
+        return int(file.read()), None if got is None else len(got)
+
+
+def test_no_notification_is_missed_without_memory():
+    """The subscriber is disconnected instead; for the program linked with faults."""
+    if not Server.program.endswith("_faults"):
+        print("# for the program that is linked with faults")
+        return
+    if Server.io != "epoll":
+        return
+    n, hits, counts = 1, 1, []
+    while hits != 0:
+        hits, count = with_directory(lambda: notify_without_memory(n))
+        counts.append(count)
+        n += 1
+    assert counts[-1] == 6 and any(count is not None and count < 6 for count in counts), counts
+
+
 def test_allocations_fail():
     if not shutil.which("fiu-run") or subprocess.run(["fiu-run", "-x", "true"], capture_output=True).returncode != 0:
         print("# fiu-run is missing (fiu-utils, libfiu-dev), or does not run here")

@@ -150,6 +150,7 @@ static void serve_client(struct client *client, struct bytes key)
     size_t records = buffer_used(&kv->journal.filling), replies = buffer_used(&client->out);
     kv->work += 1 + client->blocking.count;
     kv->running = client;
+    kv->keys.uses.last = NULL;
     if (reply_reserve_change(client))
         client->blocking.serve(client, key);
     reply_hide(client, replies);

@@ -285,6 +285,7 @@ bool command_run_queued(struct client *client, bool only_changes)
         return false;
     client->kv->commands++;
     client->kv->work += client->request.count;
+    client->kv->keys.uses.last = NULL;
     command->run(client);
     if (client->kv->pubsub.monitors != NULL)
         monitors_show(client, command);
@@ -593,6 +594,7 @@ bool client_run(struct client *client)
             break;
         }
         kv->running = client;
+        kv->keys.uses.last = NULL;
         kv->notify_limit = client_work_limit(client);
         command_run(client);
         kv->running = NULL;

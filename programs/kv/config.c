@@ -7,6 +7,7 @@
 enum parameter_kind {
     FIXED_TEXT,   /* these cannot be set */
     FIXED_NUMBER, /* ... */
+    NUMBER_VALUE,
     SIZE_VALUE,   /* bytes, also as 16kb, 16mb, 1gb */
     SWITCH_VALUE, /* yes or no */
     POLICY_VALUE, /* of eviction */
@@ -17,8 +18,8 @@ struct parameter {
     const char *name;
     enum parameter_kind kind;
     const char *text;      /* FIXED_TEXT */
-    uint64_t number;       /* FIXED_NUMBER, SIZE_VALUE: as it is now */
-    size_t *size;          /* SIZE_VALUE: its place */
+    uint64_t number;       /* FIXED_NUMBER, NUMBER_VALUE, SIZE_VALUE: as it is now */
+    size_t *size;          /* NUMBER_VALUE, SIZE_VALUE: its place */
     bool *is_on;           /* SWITCH_VALUE: its place */
     enum eviction *policy; /* POLICY_VALUE: its place */
     unsigned *classes;     /* NOTIFY_VALUE: its place */
@@ -26,7 +27,7 @@ struct parameter {
 };
 
 enum {
-    PARAMETERS = 25,
+    PARAMETERS = 27,
     MAX_PATTERNS = 64, /* of CONFIG GET */
     MAX_PATTERN_BYTES = 2048
 };
@@ -54,6 +55,8 @@ static void list_parameters(struct kv *kv, struct parameter parameters[PARAMETER
          .max = largest},
         {"daemonize", FIXED_TEXT, .text = "no"},
         {"databases", FIXED_NUMBER, .number = 1},
+        {"lfu-decay-time", NUMBER_VALUE, .size = &options->lfu_decay_time, .max = INT32_MAX},
+        {"lfu-log-factor", NUMBER_VALUE, .size = &options->lfu_log_factor, .max = INT32_MAX},
         {"maxclients", FIXED_NUMBER, .number = options->clients},
         {"maxmemory", SIZE_VALUE, .size = &options->max_memory, .max = SIZE_MAX >> 1},
         {"maxmemory-policy", POLICY_VALUE, .policy = &options->eviction},
@@ -167,10 +170,23 @@ static const char *read_policy(struct bytes text, uint64_t *value)
 {
     enum eviction policy;
     if (!eviction_read(text, &policy))
-        return "argument(s) must be one of the following: volatile-lru, volatile-random, "
-               "volatile-ttl, allkeys-lru, allkeys-random, noeviction";
+        return "argument(s) must be one of the following: volatile-lru, volatile-lfu, "
+               "volatile-random, volatile-ttl, allkeys-lru, allkeys-lfu, allkeys-random, "
+               "noeviction";
     *value = policy;
     return NULL;
+}
+
+static const char *read_number(const struct parameter *parameter, struct bytes text,
+                               uint64_t *value)
+{
+    int64_t number;
+    if (!number_read(text, &number))
+        return "argument couldn't be parsed into an integer";
+    *value = (uint64_t)number;
+    return *value >= parameter->min && *value <= parameter->max
+               ? NULL
+               : "argument must be between 0 and 2147483647 inclusive";
 }
 
 static const char *read_classes(struct bytes text, uint64_t *value)
@@ -195,6 +211,8 @@ static const char *read_value(const struct parameter *parameter, struct bytes te
         return read_policy(text, value);
     if (parameter->kind == NOTIFY_VALUE)
         return read_classes(text, value);
+    if (parameter->kind == NUMBER_VALUE)
+        return read_number(parameter, text, value);
     if (!read_size(text, value))
         return "argument must be a memory value";
     return *value >= parameter->min && *value <= parameter->max ? NULL : "argument is out of range";
@@ -210,6 +228,17 @@ static void set_parameter(const struct parameter *parameter, uint64_t value)
         *parameter->classes = (unsigned)value;
     else
         *parameter->size = (size_t)value;
+}
+
+void config_apply(struct kv *kv)
+{
+    const struct options *options = &kv->options;
+    kv->limits.bulk = options->bulk;
+    kv->limits.total = options->request;
+    kv->keys.uses.are_counted = eviction_counts_uses(options->eviction);
+    kv->keys.uses.log_factor = options->lfu_log_factor;
+    kv->keys.uses.decay_time = options->lfu_decay_time;
+    notify_classes_changed(kv);
 }
 
 /* CONFIG SET name value [name value ...]: all of them, or none if one is wrong. */
@@ -247,9 +276,7 @@ static void set_parameters(struct client *client)
         if (is_set[i])
             set_parameter(&parameters[i], values[i]);
     }
-    kv->limits.bulk = kv->options.bulk;
-    kv->limits.total = kv->options.request;
-    notify_classes_changed(kv);
+    config_apply(kv);
     reply_ok(client);
 }
 

@@ -75,14 +75,29 @@ static const char *encoding_of(const struct entry *entry)
                                                     : "raw";
 }
 
-/* OBJECT ENCODING|REFCOUNT|IDLETIME key */
+/* The policy of eviction decides which of the two there is. */
+static void reply_uses(struct client *client, const struct entry *entry, bool wants_frequency)
+{
+    struct keyspace *keys = &client->kv->keys;
+    if (wants_frequency && keys->uses.are_counted)
+        reply_number(client, keyspace_frequency(keys, entry));
+    else if (!wants_frequency && !keys->uses.are_counted)
+        reply_number(client, keyspace_idle_time(keys, entry) / 1000);
+    else
+        reply_error(client,
+                    "-ERR An LFU maxmemory policy is %s not tracked. Please note that when "
+                    "switching between policies at runtime LRU and LFU data will take some time to "
+                    "adjust.",
+                    wants_frequency ? "not selected, access frequency" : "selected, idle time");
+}
+
+/* OBJECT ENCODING|REFCOUNT|IDLETIME|FREQ key */
 void command_object(struct client *client)
 {
     struct bytes word = client_argument(client, 1);
-    struct keyspace *keys = &client->kv->keys;
-    struct entry **link = keyspace_peek(keys, client_argument(client, 2));
+    struct entry **link = keyspace_peek(&client->kv->keys, client_argument(client, 2));
     if (!bytes_are(word, "ENCODING") && !bytes_are(word, "REFCOUNT") &&
-        !bytes_are(word, "IDLETIME"))
+        !bytes_are(word, "IDLETIME") && !bytes_are(word, "FREQ"))
         REPLY(client, "-ERR unknown subcommand or wrong number of arguments for 'object'");
     else if (link == NULL)
         reply_nothing(client);
@@ -91,7 +106,7 @@ void command_object(struct client *client)
     else if (bytes_are(word, "REFCOUNT"))
         reply_number(client, 1);
     else
-        reply_number(client, keyspace_idle_time(keys, *link) / 1000);
+        reply_uses(client, *link, bytes_are(word, "FREQ"));
 }
 
 void command_dbsize(struct client *client)
@@ -259,8 +274,8 @@ static bool copy_value(struct client *client, bool moves)
     struct bytes from = client_argument(client, 1), to = client_argument(client, 2);
     if (bytes_equal(from, to))
         return true;
-    bool was_there = keyspace_find(&kv->keys, to) != NULL;
-    struct entry **source = keyspace_find(&kv->keys, from);
+    bool was_there = keyspace_peek(&kv->keys, to) != NULL;
+    struct entry **source = keyspace_peek(&kv->keys, from);
     if (!moves && source != NULL && (*source)->type != VALUE_STRING)
         kv->work += collection_count(entry_collection(*source));
     if (keyspace_copy(&kv->keys, from, to, moves)) {

@@ -166,16 +166,19 @@ static struct entry **find_unexpired(struct keyspace *keyspace, struct bytes key
     return link;
 }
 
-static uint32_t use_time(const struct keyspace *keyspace)
+static void use_entry(struct keyspace *keyspace, struct entry *entry)
 {
-    return (uint32_t)((uint64_t)keyspace->now / KEYSPACE_USE_STEP);
+    if (keyspace->uses.are_counted && keyspace->uses.last == entry)
+        return;
+    keyspace->uses.last = entry;
+    entry->used = uses_add(&keyspace->uses, entry->used, keyspace->now);
 }
 
 struct entry **keyspace_find(struct keyspace *keyspace, struct bytes key)
 {
     struct entry **link = find_unexpired(keyspace, key, table_hash(&keyspace->keys.table, key));
     if (link != NULL)
-        (*link)->used = use_time(keyspace);
+        use_entry(keyspace, *link);
     return link;
 }
 
@@ -186,8 +189,12 @@ struct entry **keyspace_peek(struct keyspace *keyspace, struct bytes key)
 
 int64_t keyspace_idle_time(const struct keyspace *keyspace, const struct entry *entry)
 {
-    uint32_t steps = use_time(keyspace) - entry->used;
-    return (int32_t)steps < 0 ? 0 : (int64_t)steps * KEYSPACE_USE_STEP; /* (the clock was set) */
+    return uses_idle_time(entry->used, keyspace->now);
+}
+
+unsigned keyspace_frequency(const struct keyspace *keyspace, const struct entry *entry)
+{
+    return uses_frequency(&keyspace->uses, entry->used, keyspace->now);
 }
 
 /* ---- Collections ---- */
@@ -276,23 +283,26 @@ struct entry *keyspace_upsert(struct keyspace *keyspace, struct bytes key, size_
         if (entry == NULL)
             return NULL;
         entry->snapshot = keyspace->snapshot;
+        entry->used = uses_begin(&keyspace->uses, keyspace->now);
+        keyspace->uses.last = entry;
         if (keyspace->added != NULL)
             keyspace->added(keyspace, key);
     } else {
         keyspace_before_change(keyspace, *link);
         entry = *link;
+        use_entry(keyspace, entry);
         if (!value_fits(entry, size)) {
             entry = table_grow_value(link, size, spare);
             if (entry == NULL)
                 return NULL;
             if (entry->expiry != 0)
                 keyspace->keys.expiries[entry->expiry - 1].entry = entry;
+            keyspace->uses.last = entry;
         }
         release_collection(keyspace, entry); /* (whose entry is small, so it has only grown) */
         entry->type = VALUE_STRING;
     }
     entry->value_size = (uint32_t)size;
-    entry->used = use_time(keyspace);
     return entry;
 }
 
@@ -335,7 +345,7 @@ static struct entry *assign_copy(struct keyspace *keyspace, struct entry *source
 
 bool keyspace_copy(struct keyspace *keyspace, struct bytes from, struct bytes to, bool moves)
 {
-    struct entry **link = keyspace_find(keyspace, from);
+    struct entry **link = keyspace_peek(keyspace, from);
     if (link == NULL || bytes_equal(from, to))
         return true;
     struct entry *source = *link; /* (it stays where it is while another key is added) */
@@ -347,12 +357,13 @@ bool keyspace_copy(struct keyspace *keyspace, struct bytes from, struct bytes to
     if (moves && copy != NULL) /* one of the two has the collection */
         (done ? source : copy)->type = VALUE_STRING;
     if (!done) {
-        if ((link = keyspace_find(keyspace, to)) != NULL)
+        if ((link = keyspace_peek(keyspace, to)) != NULL)
             keyspace_remove(keyspace, link);
         return false;
     }
+    copy->used = moves ? source->used : uses_begin(&keyspace->uses, keyspace->now);
     if (moves)
-        keyspace_remove(keyspace, keyspace_find(keyspace, from));
+        keyspace_remove(keyspace, keyspace_peek(keyspace, from));
     return true;
 }
 

@@ -21,6 +21,7 @@
 #define KV_KEYSPACE_H
 
 #include "collection.h"
+#include "uses.h"
 
 struct expiry {
     int64_t time; /* milliseconds since 1970 */
@@ -44,6 +45,7 @@ struct keyspace {
     uint64_t versions;          /* of collections: the last one; no two have the same */
     int64_t now;                /* milliseconds since 1970; set by the caller */
     bool is_loading;            /* nothing expires: the records also remove the keys that expired */
+    struct uses uses;           /* of keys; set by the caller */
 
     /* Notifications; each may be NULL. */
     void (*added)(struct keyspace *keyspace, struct bytes key);
@@ -69,9 +71,11 @@ struct entry **keyspace_find(struct keyspace *keyspace, struct bytes key);
 /* As keyspace_find, but the key does not count as used. */
 struct entry **keyspace_peek(struct keyspace *keyspace, struct bytes key);
 
-/* The milliseconds since the key was used, in steps of KEYSPACE_USE_STEP; wrong after eight years. */
-enum { KEYSPACE_USE_STEP = 64 };
+/* The milliseconds since the key was used (uses.h). */
 int64_t keyspace_idle_time(const struct keyspace *keyspace, const struct entry *entry);
+
+/* How often it is used, up to USES_MAX, if uses are counted. */
+unsigned keyspace_frequency(const struct keyspace *keyspace, const struct entry *entry);
 
 /* ---- Collections ---- */
 

@@ -403,13 +403,15 @@ static void kv_init(struct kv *kv)
         kv_exit_with_error("getrandom", -errno);
     keyspace_init(&kv->keys, key);
     kv->keys.expired = log_expired_key;
-    notify_classes_changed(kv);
+    kv->keys.uses.draw = kv_draw;
+    kv->keys.uses.draw_of = kv;
     kv->keys.next_expiry_changed = wake_expiry;
     kv->keys.keys_flushed = wake_flush;
     pubsub_init(&kv->pubsub, key);
     watching_init(&kv->watching, key);
     waiting_init(&kv->waiting, key);
-    kv->limits = (struct request_limits){kv->options.bulk, 1 << 20, kv->options.request};
+    kv->limits.arguments = 1 << 20;
+    config_apply(kv);
     bide_single_consumer_auto_event_init(&kv->stop, false);
     bide_single_consumer_auto_event_init(&kv->next_expiry_changed, false);
     bide_single_consumer_auto_event_init(&kv->flushed, false);

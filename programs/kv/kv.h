@@ -67,6 +67,9 @@ struct kv {
 /* Updates keys.now from the clock. */
 void kv_update_clock(struct kv *kv);
 
+/* Must be called when the options have been set. */
+void config_apply(struct kv *kv);
+
 /* Returns a random number. `kv` is a struct kv. */
 uint64_t kv_draw(void *kv);
 

@@ -15,19 +15,13 @@ static const struct {
     const char *name;                    /* in capitals */
     size_t min_arguments, max_arguments; /* as in struct command */
 } shown_subcommands[] = {
-    {command_client, "ID", 2, 2},
-    {command_client, "INFO", 2, 2},
-    {command_client, "SETNAME", 3, 3},
-    {command_client, "GETNAME", 2, 2},
-    {command_client, "REPLY", 3, 3},
-    {command_client, "SETINFO", 4, 4},
-    {command_command, "COUNT", 2, 2},
-    {command_command, "DOCS", 2, SIZE_MAX},
-    {command_object, "ENCODING", 3, 3},
-    {command_object, "IDLETIME", 3, 3},
-    {command_object, "REFCOUNT", 3, 3},
-    {command_pubsub, "CHANNELS", 2, 3},
-    {command_pubsub, "NUMSUB", 2, SIZE_MAX},
+    {command_client, "ID", 2, 2},       {command_client, "INFO", 2, 2},
+    {command_client, "SETNAME", 3, 3},  {command_client, "GETNAME", 2, 2},
+    {command_client, "REPLY", 3, 3},    {command_client, "SETINFO", 4, 4},
+    {command_command, "COUNT", 2, 2},   {command_command, "DOCS", 2, SIZE_MAX},
+    {command_object, "ENCODING", 3, 3}, {command_object, "FREQ", 3, 3},
+    {command_object, "IDLETIME", 3, 3}, {command_object, "REFCOUNT", 3, 3},
+    {command_pubsub, "CHANNELS", 2, 3}, {command_pubsub, "NUMSUB", 2, SIZE_MAX},
     {command_pubsub, "NUMPAT", 2, 2},
 };
 

@@ -45,9 +45,13 @@ static const char help[] =
     "  --max-memory BYTES     the most memory of keys, values, subscriptions and what clients wait "
     "for;\n"
     "                         0 means no limit (0)\n"
-    "  --eviction POLICY      keys that are removed for it: allkeys-lru, allkeys-random, "
-    "volatile-lru,\n"
-    "                         volatile-random, volatile-ttl or noeviction (noeviction)\n"
+    "  --eviction POLICY      keys that are removed for it: allkeys-lru, allkeys-lfu, "
+    "allkeys-random,\n"
+    "                         volatile-lru, volatile-lfu, volatile-random, volatile-ttl or "
+    "noeviction\n"
+    "                         (noeviction)\n"
+    "  --lfu-log-factor N     how many uses make a key frequent, for the policies with lfu (10)\n"
+    "  --lfu-decay-time N     minutes without a use that make it less frequent (1)\n"
     "  --notify CLASSES       send messages of changes of keys, as notify-keyspace-events of "
     "redis: "
     "some\n"
@@ -79,7 +83,7 @@ static enum eviction parse_eviction(const char *text)
 {
     enum eviction policy;
     if (!eviction_read(bytes_of(text), &policy))
-        command_line_reject("--eviction takes a policy of redis without lfu, not", text);
+        command_line_reject("--eviction takes a policy of redis, not", text);
     return policy;
 }
 
@@ -199,7 +203,9 @@ void options_read(struct options *options, int argc, char **argv)
                                 .reply = 64 << 20,
                                 .backlog = 32 << 20,
                                 .patterns = 10000,
-                                .eviction = EVICTION_NONE};
+                                .eviction = EVICTION_NONE,
+                                .lfu_log_factor = 10,
+                                .lfu_decay_time = 1};
     confine_init(&options->confine, program_name);
     for (int i = 1; i < argc; i += 2) {
         const char *name = argv[i], *value = argv[i + 1];
@@ -261,6 +267,10 @@ void options_read(struct options *options, int argc, char **argv)
             options->max_memory = command_line_number(name, value, 0, SIZE_MAX >> 1);
         else if (strcmp(name, "--eviction") == 0)
             options->eviction = parse_eviction(value);
+        else if (strcmp(name, "--lfu-log-factor") == 0)
+            options->lfu_log_factor = command_line_number(name, value, 0, INT32_MAX);
+        else if (strcmp(name, "--lfu-decay-time") == 0)
+            options->lfu_decay_time = command_line_number(name, value, 0, INT32_MAX);
         else if (strcmp(name, "--notify") == 0)
             options->notify = parse_notify(value);
         else

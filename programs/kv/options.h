@@ -37,8 +37,9 @@ struct options {
     size_t patterns;      /* limit of those that a client subscribes to */
     size_t max_memory;    /* of keys and values; 0: no limit */
     enum eviction eviction;
-    unsigned notify;     /* bits of enum notify */
-    const char *monitor; /* NULL: none; see monitoring.h */
+    size_t lfu_log_factor, lfu_decay_time; /* of its frequencies; uses.h */
+    unsigned notify;                       /* bits of enum notify */
+    const char *monitor;                   /* NULL: none; see monitoring.h */
     struct confine confine;
 };
 

@@ -246,10 +246,7 @@ void publications_free(struct pubsub *pubsub)
     }
 }
 
-/*
- * Delivers a message as far as it fits into the client's turn, whose work ends at `limit`, and queues the rest. `client` is the one that
- * has caused it; or NULL.
- */
+/* Delivers a message until the work is `limit`, and queues the rest. `client` has caused it; or NULL. */
 static void deliver_or_queue(struct kv *kv, struct client *client, struct message message,
                              uint64_t limit)
 {

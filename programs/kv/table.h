@@ -32,7 +32,7 @@ struct entry {
         snapshot : 29; /* the keyspace's: the last snapshot that has the entry, or that is older
                                than it */
     uint32_t type : 3; /* the keyspace's: an enum value_type */
-    uint32_t used;     /* the keyspace's: when it was found last */
+    uint32_t used;     /* the keyspace's: when or how often it is used; uses.h */
     char bytes[];      /* the key, and the value behind it */
 };
 

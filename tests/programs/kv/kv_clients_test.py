@@ -580,8 +580,11 @@ def test_options_are_set_all_or_none():
                ("CONFIG SET reply 5k backlog x", Error(failed % ("backlog", "argument must be a memory value"))),
                ("CONFIG SET reply 5k backlog 1", Error(failed % ("backlog", "argument is out of range"))),
                ("CONFIG SET maxmemory 9223372036854775807 reply 1", Error(failed % ("reply", "argument is out of range"))),
-               ("CONFIG SET maxmemory-policy allkeys-lfu", Error(failed % ("maxmemory-policy", "argument(s) must be one of the following: volatile-lru, "
-                            "volatile-random, volatile-ttl, allkeys-lru, allkeys-random, noeviction"))),
+               ("CONFIG SET maxmemory-policy allkeys-ttl", Error(failed % ("maxmemory-policy", "argument(s) must be one of the following: volatile-lru, "
+                            "volatile-lfu, volatile-random, volatile-ttl, allkeys-lru, allkeys-lfu, allkeys-random, noeviction"))),
+               ("CONFIG SET lfu-log-factor x", Error(failed % ("lfu-log-factor", "argument couldn't be parsed into an integer"))),
+               ("CONFIG SET lfu-decay-time -1", Error(failed % ("lfu-decay-time", "argument must be between 0 and 2147483647 inclusive"))),
+               ("CONFIG SET lfu-log-factor 3 lfu-decay-time 4", "OK"), ("CONFIG GET lfu-*", [b"lfu-decay-time", b"4", b"lfu-log-factor", b"3"]),
                ("CONFIG SET maxmemory 99999999999999999999gb", Error(failed % ("maxmemory", "argument must be a memory value"))),
                ("CONFIG SET maxmemory 9223372036854775807gb", Error(failed % ("maxmemory", "argument must be a memory value"))),
                ("CONFIG SET protected-mode maybe", Error(failed % ("protected-mode", "argument must be 'yes' or 'no'"))),

@@ -6,12 +6,13 @@ import signal
 import tempfile
 
 from client import Error, Server, encoded, expect, held, run, until
+from redis import Redis, has_redis
 
 TURN = 8192  # steps
 OOM = Error("OOM command not allowed when used memory > 'maxmemory'.")
 ABORTED = Error("EXECABORT Transaction discarded because of: " + OOM)
 EARLIER = Error("EXECABORT Transaction discarded because of previous errors.")
-VOLATILE = ("volatile-lru", "volatile-random", "volatile-ttl")
+VOLATILE = ("volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl")
 
 
 def with_file(body):
@@ -82,8 +83,57 @@ def test_keys_are_evicted_for_new_ones():
             assert sorted(client.call("KEYS", "*")) == keys  # (they are evicted for the next change)
             assert client.call("SET", "more", "x") == "OK" and number_of(server, client, "used_memory") < limit // 2 + 1000
 
-    for policy in (*VOLATILE, "allkeys-lru", "allkeys-random"):
+    for policy in (*VOLATILE, "allkeys-lru", "allkeys-lfu", "allkeys-random"):
         with_file(lambda path: body(policy, path))
+
+
+def test_keys_that_are_used_often_stay():
+    """With allkeys-lfu. New keys begin with a small frequency."""
+    with Server("--max-memory", 2000000, "--eviction", "allkeys-lfu", "--lfu-log-factor", 1) as server:
+        client = server.client()
+        often = [f"often:{i}" for i in range(100)]
+        assert client.call("MSET", *[word for name in often for word in (name, "x" * 100)]) == "OK"
+        call_all(client, [["GET", name] for name in often] * 200)
+        for at in range(0, 20000, 1000):
+            assert call_all(client, [["SET", i, "x" * 100] for i in range(at, at + 1000)]) == ["OK"] * 1000
+        assert number_of(server, client, "evicted_keys") > 5000
+        assert client.call("EXISTS", *often) == len(often)
+
+
+USES = """
+SET a 1|SET a 2|GET a|GET a|INCR a|APPEND a 1|SETRANGE a 1 1|STRLEN a|SET a 1 EX 100|SET a 1 XX|GETEX a PERSIST|TTL a|TYPE a|EXISTS a|TOUCH a|OBJECT ENCODING a|MGET a none|MSET a 1|EXPIRE a 100|PERSIST a
+SETNX a 1|GETRANGE a 0 1|INCRBYFLOAT a 1|SETBIT a 1 1|GETBIT a 1|BITCOUNT a|BITFIELD a GET u8 0|RENAME a b|RENAME b a|COPY a b|GET b|COPY a b REPLACE|RENAMENX a b|RENAMENX a c|RENAME c a|SET big 1|APPEND big xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
+LPUSH l 1 2 3|LPUSH l 1|LRANGE l 0 -1|LLEN l|LINDEX l 0|LSET l 0 x|LREM l 0 x|RPOP l|LPUSHX l 9|LINSERT l BEFORE 9 8|LTRIM l 0 5|LPOS l 9|SORT l|SADD s a b|SADD s c|SISMEMBER s a|SMEMBERS s|SCARD s|SREM s c|SUNION s|SINTER s|HSET h a 1|HSET h b 1|HGET h a|HGETALL h
+HINCRBY h a 1|HDEL h b|HMGET h a b|HLEN h|ZADD z 1 a 2 b|ZADD z 3 c|ZSCORE z a|ZINCRBY z 1 a|ZRANGE z 0 -1|ZCARD z|ZREM z c|ZRANK z a|ZPOPMIN z|DBSIZE|SCAN 0|MULTI|GET a|GET a|INCR big|EXEC|WATCH a|UNWATCH|DEL a|SET a 1|GET a
+"""
+
+
+def uses_by(server):
+    """The frequencies of all keys after each request, when each use counts. (A request that looks at a key twice counts twice in redis.)"""
+    client, shown = server.client(), []
+    assert client.call("CONFIG", "SET", "maxmemory-policy", "allkeys-lfu", "lfu-log-factor", 0, "lfu-decay-time", 0, "maxmemory", 1 << 30) == "OK" # (without it, redis shares small numbers)
+    for text in USES.replace("\n", "|").strip("|").split("|"):
+        client.call(*text.split())
+        if client.call("PING") == "PONG": # (not in a transaction)
+            shown.append((text, [client.call("OBJECT", "FREQ", key) for key in "a b c big l s h z none".split()]))
+    return shown
+
+
+def test_frequencies_are_those_of_redis():
+    if not has_redis():
+        return
+    with Server() as server, Redis() as redis:
+        for own, wanted in zip(uses_by(server), uses_by(redis)):
+            assert own == wanted, (own, wanted)
+
+
+def test_a_policy_has_frequencies_or_times():
+    adjust = "not tracked. Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust."
+    times, frequencies = (Error(f"ERR An LFU maxmemory policy is {what} {adjust}") for what in ("not selected, access frequency", "selected, idle time"))
+    with Server("--eviction", "volatile-lfu") as server:
+        client = server.client()
+        expect(client, ("SET a 1", "OK"), ("OBJECT FREQ a", 5), ("OBJECT FREQ none", None), ("OBJECT IDLETIME a", frequencies), ("OBJECT IDLETIME none", None),
+               ("CONFIG SET maxmemory-policy allkeys-lru", "OK"), ("GET a", b"1"), ("OBJECT IDLETIME a", 0), ("OBJECT FREQ a", times), ("OBJECT FREQ none", None))
 
 
 def test_memory_is_counted():
@@ -242,7 +292,7 @@ def test_policies_beside_each_other_at_random():
     def body(path):
         with Server("--append-only", path, "--max-memory", 300000, "--eviction", "allkeys-lru") as server:
             client = server.client()
-            policies = (*VOLATILE, "allkeys-lru", "allkeys-random")
+            policies = (*VOLATILE, "allkeys-lru", "allkeys-lfu", "allkeys-random")
             for _ in range(60):
                 assert client.call("CONFIG", "SET", "maxmemory-policy", random.choice(policies), "maxmemory", random.randrange(50000, 400000)) == "OK"
                 requests = []

@@ -167,6 +167,8 @@ int bide_redis_error_(const struct redis_link *link);
  * position is set; the link is whole. The message's bytes are allocated.
  */
 int bide_redis_read_entry_(struct redis_link *link, bide_log_message *message);
+/* Asks for the ID of the newest entry; zero: there is none. */
+int bide_redis_read_newest_(struct redis_link *link, bide_log_position *id);
 void *bide_redis_memory_of_(const bide_log_message *message);
 void bide_redis_message_drop_(bide_log_message *message);
 

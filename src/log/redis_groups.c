@@ -30,23 +30,6 @@ static struct redis_group *redis_group_find(const struct log_redis *redis, const
 
 /* ---- Subscribe ---- */
 
-/* The ID of the newest entry; zero: there is none. */
-static int redis_newest(struct redis_link *link, bide_log_position *id)
-{
-    int64_t entries = 0, parts = 0;
-    bool is_nil = false;
-    *id = (bide_log_position){0, 0};
-    bide_redis_command_(link, 6, "XREVRANGE", link->redis->stream, "+", "-", "COUNT", "1");
-    int status = bide_redis_flush_(link);
-    if (status == 0)
-        status = bide_redis_read_array_(link, &entries);
-    if (status == 0 && entries == 1)
-        status = bide_redis_read_array_(link, &parts);
-    if (status == 0 && parts == 2)
-        status = bide_redis_read_id_(link, id, &is_nil);
-    return status == 0 && parts == 2 ? bide_redis_skip_(link) : status;
-}
-
 /* Where a group begins that is new: after this ID. */
 static bide_log_position redis_begin_after(const bide_log_consumer_options *options)
 {
@@ -67,7 +50,7 @@ static int redis_group_begin(struct log_redis *redis, struct redis_group *group,
     bool is_end = options->from == BIDE_LOG_FROM_END;
     group->cursor = redis_begin_after(options);
     if (group->head.name[0] == '\0')
-        return is_end ? redis_newest(link, &group->cursor) : 0;
+        return is_end ? bide_redis_read_newest_(link, &group->cursor) : 0;
     bide_redis_array_(link, 6);
     bide_redis_text_(link, "XGROUP");
     bide_redis_text_(link, "CREATE");

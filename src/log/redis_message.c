@@ -196,3 +196,19 @@ int bide_redis_read_entry_(struct redis_link *link, bide_log_message *message)
         bide_redis_link_close_(link);
     return status < 0 ? status : count != 0;
 }
+
+int bide_redis_read_newest_(struct redis_link *link, bide_log_position *id)
+{
+    int64_t entries = 0, parts = 0;
+    bool is_nil = false;
+    *id = (bide_log_position){0, 0};
+    bide_redis_command_(link, 6, "XREVRANGE", link->redis->stream, "+", "-", "COUNT", "1");
+    int status = bide_redis_flush_(link);
+    if (status == 0)
+        status = bide_redis_read_array_(link, &entries);
+    if (status == 0 && entries == 1)
+        status = bide_redis_read_array_(link, &parts);
+    if (status == 0 && parts == 2)
+        status = bide_redis_read_id_(link, id, &is_nil);
+    return status == 0 && parts == 2 ? bide_redis_skip_(link) : status;
+}

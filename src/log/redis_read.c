@@ -107,6 +107,15 @@ static void redis_read_drop(struct redis_read *read, uint32_t first)
     read->count = first;
 }
 
+/* The messages from `first` on have been read, with that status: they are delivered, or after an error dropped. */
+static int redis_finish_reading(struct redis_read *read, uint32_t first, int status)
+{
+    if (status == 0)
+        return redis_deliver(read, first);
+    redis_read_drop(read, first);
+    return status;
+}
+
 /* How many more messages may be delivered. */
 static uint32_t redis_room(struct redis_read *read)
 {
@@ -282,11 +291,7 @@ static int redis_claim_step(struct redis_read *read, bide_log_position *cursor, 
         status = bide_redis_skip_(link);
     if (status == 0)
         status = redis_read_deliveries(read, first);
-    if (status < 0) {
-        redis_read_drop(read, first);
-        return status;
-    }
-    return redis_deliver(read, first);
+    return redis_finish_reading(read, first, status);
 }
 
 /* Claims messages whose consumers have not renewed them. */
@@ -362,11 +367,7 @@ static int redis_read_new(struct redis_read *read)
         status = bide_redis_read_array_(link, &entries);
     if (status == 0)
         status = redis_read_entries(read, entries);
-    if (status < 0) {
-        redis_read_drop(read, first);
-        return status;
-    }
-    return redis_deliver(read, first);
+    return redis_finish_reading(read, first, status);
 }
 
 /* ---- The operation ---- */

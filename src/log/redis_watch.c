@@ -50,23 +50,11 @@ static void redis_set_watched(struct log_redis *redis, bool is_watching)
 static int redis_watch(struct log_redis *redis)
 {
     struct redis_link *link = &redis->watching;
-    bide_log_position newest = {0, 0};
-    int64_t entries = 0, parts = 0;
-    bool is_nil = false;
+    bide_log_position newest;
     link->deadline = bide_platform.now() + redis->timeout;
     int status = bide_redis_connect_(link);
-    if (status < 0)
-        return status;
-    bide_redis_command_(link, 6, "XREVRANGE", redis->stream, "+", "-", "COUNT", "1");
-    status = bide_redis_flush_(link);
     if (status == 0)
-        status = bide_redis_read_array_(link, &entries);
-    if (status == 0 && entries == 1)
-        status = bide_redis_read_array_(link, &parts);
-    if (status == 0 && parts == 2)
-        status = bide_redis_read_id_(link, &newest, &is_nil);
-    if (status == 0 && parts == 2)
-        status = bide_redis_skip_(link);
+        status = bide_redis_read_newest_(link, &newest);
     if (status < 0)
         return status;
     bide_redis_array_(link, 8);

@@ -17,8 +17,8 @@ enum {
     MIN_READ_SPACE = 16 << 10,     /* to receive into */
     RETAINED_CAPACITY = 256 << 10, /* that an empty buffer of a client keeps */
     MAX_READ_AHEAD = 1 << 20,      /* of a large request: the most that one call reserves */
-    HANDSHAKE_SECONDS = 10,        /* until the TLS handshake must be complete */
-    END_SECONDS = 1 /* that the end of TLS may wait for a client that does not read */
+    HANDSHAKE_SECONDS = 10,        /* The TLS handshake may take so long. */
+    END_SECONDS = 1 /* The end of TLS waits so long for a client that does not read. */
 };
 
 /* ---- The connection, with or without TLS ---- */

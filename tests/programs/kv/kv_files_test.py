@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import threading
 
-from client import Error, Server, encoded, held, rounds_of, run_rejected, run, until
+from client import PATIENCE, Error, Server, encoded, held, rounds_of, run_rejected, run, until
 
 DIRECTORY = None
 VERSION = 4  # of the files
@@ -240,7 +240,7 @@ def write_file(name, data):
 
 def check(name):
     """The exit status of --check, and its output."""
-    done = subprocess.run([Server.program, "--check", path(name)], capture_output=True, timeout=60, text=True)
+    done = subprocess.run([Server.program, "--check", path(name)], capture_output=True, timeout=PATIENCE, text=True)
     return done.returncode, done.stdout + done.stderr
 
 

@@ -1,5 +1,5 @@
 """Tests notifications of events of keys, also beside redis-server: kv_notifications_test.py PROGRAM [NAME...]."""
-from client import Error, Push, Server, encoded, expect, held, run, run_rejected, until
+from client import Error, Push, Server, encoded, expect, held, rounds_of, run, run_rejected, until
 from redis import Redis, has_redis
 
 TURN = 8192  # steps
@@ -100,7 +100,9 @@ def test_the_messages_are_those_of_redis():
     """Of each request, with all classes and with each alone."""
     if not has_redis():
         return
-    for classes in ("KEAmn", "K$m", "Eg", "Kln", "Es", "Kh", "Ez", "AE", "g", "KEn", "Em", "KE", ""):
+    every = ("KEAmn", "K$m", "Eg", "Kln", "Es", "Kh", "Ez", "AE", "g", "KEn", "Em", "KE", "")
+    # (the back ends do not differ in this)
+    for classes in every if rounds_of(16) > 1 and Server.io == "epoll" else every[:1]:
         with Server() as server, Redis() as redis:
             own, wanted = shown_by(server, classes), shown_by(redis, classes)
             has_any = any(channel.startswith(b"__key") for messages in wanted.values() for channel, _ in messages)

@@ -15,6 +15,7 @@
 
 #include <openssl/err.h>
 #include <openssl/evp.h>
+#include <openssl/kdf.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -272,6 +273,20 @@ static int tls_config_set_up_server(bide_tls_config *config, const bide_tls_opti
     return 0;
 }
 
+/*
+ * Looks up functions that OpenSSL would otherwise look up for the first connection. Its first look-up of each kind finds all functions of
+ * that kind; if memory is short then, it finds none for as long as the process runs. So the config fails, and not each connection.
+ */
+static bool tls_find_functions(void)
+{
+    EVP_KDF *derivation = EVP_KDF_fetch(NULL, "TLS13-KDF", NULL);
+    EVP_MAC *code = EVP_MAC_fetch(NULL, "HMAC", NULL);
+    bool done = derivation != NULL && code != NULL;
+    EVP_KDF_free(derivation);
+    EVP_MAC_free(code);
+    return done;
+}
+
 static int tls_config_create(bide_tls_config **made, const bide_tls_options *options,
                              bool is_server, const char **reason)
 {
@@ -290,8 +305,9 @@ static int tls_config_create(bide_tls_config **made, const bide_tls_options *opt
     config->is_server = is_server;
     config->key_log = -1;
     config->context = SSL_CTX_new(is_server ? TLS_server_method() : TLS_client_method());
-    int status = config->context == NULL ? tls_config_out_of_memory(reason)
-                                         : tls_config_set_up(config, options, reason);
+    int status = config->context == NULL || !tls_find_functions()
+                     ? tls_config_out_of_memory(reason)
+                     : tls_config_set_up(config, options, reason);
     if (status == 0)
         status = is_server ? tls_config_set_up_server(config, options, reason)
                            : tls_config_set_up_client(config, options, reason);

@@ -98,8 +98,9 @@ void monitors_leave(struct client *client);
 void publish_lines(struct client *client, struct bytes lines, bool are_lost);
 
 /*
- * Sends a notification to the subscribers of a channel, whose name has PUBSUB_MAX_NAME bytes at most. What does not fit into the
- * turn of the client whose request runs is queued, up to a limit, and the client runs no other request before it is delivered.
+ * Sends a notification to the subscribers of a channel, whose name has PUBSUB_MAX_NAME bytes at most. A notification that
+ * does not fit into the turn of the client whose request runs is queued, up to a limit. The client runs no other request before
+ * it is delivered.
  */
 void publish_notification(struct kv *kv, struct bytes channel, struct bytes bytes);
 

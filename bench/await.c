@@ -5,6 +5,8 @@
  *   bide            the child in its parent's frame, stepped by the await's direct call
  *   bide-loop       the same, each step through the resume loop (symmetric transfer)
  *   bide-init-call  as bide, with the child's init function out of line too
+ *   bide-cxx-g++    the same child as a bide::task of C++20, its frame allocated, compiled by g++
+ *   bide-cxx-clang  the same, compiled by clang
  *   cxx20-task      a minimal C++20 task with symmetric transfer
  *   call            an out-of-line function that does the child's work: the floor
  */
@@ -17,6 +19,7 @@
 #if BENCH_CXX
 #include "peers/task.h"
 #endif
+#include "cxx/cxx.h"
 
 enum { AWAITS = 10000000 };
 
@@ -122,12 +125,26 @@ static uint64_t run_cxx(const void *unused)
 }
 #endif
 
+#if BENCH_GXX || BENCH_CLANG
+static uint64_t run_on_bide(const void *subject)
+{
+    bench_keep(((const struct cxx_await *)subject)->run(AWAITS));
+    return AWAITS;
+}
+#endif
+
 int main(void)
 {
     const bench_subject subjects[] = {
         {"bide", run_parent, &parent_body, "{\"init\": \"inline\"}"},
         {"bide-loop", run_through_loop, &parent_body, "{\"init\": \"inline\"}"},
         {"bide-init-call", run_parent, &parent_of_out_of_line_body, "{\"init\": \"call\"}"},
+#if BENCH_GXX
+        {"bide-cxx-g++", run_on_bide, &cxx_await_gxx, "{}"},
+#endif
+#if BENCH_CLANG
+        {"bide-cxx-clang", run_on_bide, &cxx_await_clang, "{}"},
+#endif
 #if BENCH_CXX
         {"cxx20-task", run_cxx, NULL, "{}"},
 #endif

@@ -7,6 +7,8 @@
  *                        threads "idle": "looks", the default: a loop polls for a while before it
  *                        sleeps; or "sleeps" at once
  *   bide-inline          the same without a loop: the woken party continues when the setter suspends
+ *   bide-cxx-g++         two tasks of C++20 on bide (bide/bide.hpp) with auto-reset events, on one run
+ *                        loop or on one each, compiled by g++
  *   futex                two threads, a futex each: "sleeps" at once, or "looks" first, as often as a
  *                        run loop does
  *   cxx20-inline-g++     two C++20 coroutines, two auto-reset events whose set resumes on the
@@ -26,6 +28,7 @@
 #include "bide/single_consumer_event.h"
 #include "bide/task.h"
 
+#include "cxx/cxx.h"
 #include "peers/event.h"
 
 #include <linux/futex.h>
@@ -227,12 +230,30 @@ struct cxx_setting {
     uint64_t round_trips;
 };
 
+struct on_bide {
+    const struct cxx_event *subject;
+    uint64_t round_trips;
+    unsigned loops;
+    enum bench_idling idling;
+};
+
 static uint64_t run_cxx(const void *argument)
 {
     const struct cxx_setting *setting = argument;
     return check_turns((*setting->run)(setting->round_trips), setting->round_trips);
 }
 
+static uint64_t run_on_bide(const void *argument)
+{
+    const struct on_bide *on_bide = argument;
+    return check_turns(on_bide->subject->run(on_bide->round_trips, on_bide->loops, on_bide->idling),
+                       on_bide->round_trips);
+}
+
+#define ON_BIDE(name, subject, round_trips, loops, idling, params)                                 \
+    {                                                                                              \
+        name, run_on_bide, &(const struct on_bide){&(subject), round_trips, loops, idling}, params \
+    }
 #define CXX(name, peer, function, round_trips, params)                                    \
     {                                                                                     \
         name, run_cxx, &(const struct cxx_setting){&(peer).function, round_trips}, params \
@@ -262,11 +283,15 @@ int main(void)
         {"futex", run_futex, SETTING(ON_TWO, 2, BENCH_LOOKS, NULL), TWO("futex", "looks")},
         {"futex", run_futex, SETTING(ASLEEP, 2, BENCH_SLEEPS, NULL), TWO("futex", "sleeps")},
 #if BENCH_GXX
+        ON_BIDE("bide-cxx-g++", cxx_event_gxx, ON_ONE, 1, BENCH_LOOKS, ONE("auto")),
+        ON_BIDE("bide-cxx-g++", cxx_event_gxx, ASLEEP, 2, BENCH_SLEEPS, TWO("auto", "sleeps")),
         CXX("cxx20-inline-g++", peer_event_gxx, resumed_inline, ON_ONE, ONE("auto")),
         CXX("cxx20-loop-g++", peer_event_gxx, on_a_loop, ON_ONE, ONE("auto")),
         CXX("cxx20-loop-g++", peer_event_gxx, on_two_loops, ASLEEP, TWO("auto", "sleeps")),
 #endif
 #if BENCH_CLANG
+        ON_BIDE("bide-cxx-clang", cxx_event_clang, ON_ONE, 1, BENCH_LOOKS, ONE("auto")),
+        ON_BIDE("bide-cxx-clang", cxx_event_clang, ASLEEP, 2, BENCH_SLEEPS, TWO("auto", "sleeps")),
         CXX("cxx20-inline-clang", peer_event_clang, resumed_inline, ON_ONE, ONE("auto")),
         CXX("cxx20-loop-clang", peer_event_clang, on_a_loop, ON_ONE, ONE("auto")),
         CXX("cxx20-loop-clang", peer_event_clang, on_two_loops, ASLEEP, TWO("auto", "sleeps")),

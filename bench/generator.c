@@ -7,11 +7,14 @@
  *   bide-next-out-of-line   the same with bide_generator_next
  *   state-machine-direct    a hand-written state machine, stepped by an out-of-line call: the floor
  *   state-machine-indirect  the same, stepped through a pointer in it
+ *   bide-cxx-g++            bide::values in C++20 over a generator that is created out of line, by g++
+ *   bide-cppcoro-g++        cppcoro::generator of bide/cppcoro.hpp, a coroutine of C++20, by g++
  *   cxx20-generator-g++     a minimal C++20 generator, created out of line, compiled by g++
- *   cxx20-generator-clang   the same, compiled by clang
+ *   ..-clang                the same, compiled by clang
  */
 #include "bench.h"
 
+#include "cxx/cxx.h"
 #include "peers/generator.h"
 
 #include "bide/generator.h"
@@ -144,6 +147,18 @@ static uint64_t run_cxx(const void *peer)
 }
 #endif
 
+#if BENCH_GXX || BENCH_CLANG
+static uint64_t run_values(const void *subject)
+{
+    return check_sum(((const struct cxx_generator *)subject)->values(VALUES));
+}
+
+static uint64_t run_coroutine(const void *subject)
+{
+    return check_sum(((const struct cxx_generator *)subject)->coroutine(VALUES));
+}
+#endif
+
 int main(void)
 {
     const bench_subject subjects[] = {
@@ -153,9 +168,13 @@ int main(void)
         {"state-machine-direct", run_direct, NULL, "{}"},
         {"state-machine-indirect", run_indirect, NULL, "{}"},
 #if BENCH_GXX
+        {"bide-cxx-g++", run_values, &cxx_generator_gxx, "{}"},
+        {"bide-cppcoro-g++", run_coroutine, &cxx_generator_gxx, "{}"},
         {"cxx20-generator-g++", run_cxx, &peer_generator_gxx, "{}"},
 #endif
 #if BENCH_CLANG
+        {"bide-cxx-clang", run_values, &cxx_generator_clang, "{}"},
+        {"bide-cppcoro-clang", run_coroutine, &cxx_generator_clang, "{}"},
         {"cxx20-generator-clang", run_cxx, &peer_generator_clang, "{}"},
 #endif
     };

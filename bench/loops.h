@@ -8,6 +8,10 @@
 #include "bide/run_loop.h"
 #include "bide/spawn.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum { BENCH_LOOPS = 2 };
 
 /* A coroutine and its loop. */
@@ -22,5 +26,9 @@ enum bench_idling { BENCH_LOOKS, BENCH_SLEEPS };
 
 /* Runs the parties until all have finished. */
 void bench_loops_run(bench_party *parties, size_t count, enum bench_idling idling);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -7,11 +7,12 @@
  *                       turn ("dealt")
  *   bide-spinning       the same, but consumers spin briefly before they wait
  *                       (bide/adaptive_spin.h)
+ *   bide-cxx-g++        1-1: tasks of C++20 on bide (bide/bide.hpp), compiled by g++
  *   mutex+cond          1-1: a ring under a mutex and two condition variables, two threads
  *   cxx20-barrier-g++   1-1 on one thread: a minimal sequence barrier like cppcoro's, compiled by
  *                       g++. A waiter is "resumed" "inline", in publish, or "queued", when the
  *                       publisher has suspended (as in bide)
- *   cxx20-barrier-clang the same, compiled by clang
+ *   ..-clang            the same, compiled by clang
  *
  * (peers/ring.sh adds the Disruptor for Java, with a thread for each party.) `ring TOPOLOGY` runs
  * one topology only.
@@ -19,6 +20,7 @@
 #include "bench.h"
 #include "ring_bide.h"
 
+#include "cxx/cxx.h"
 #include "peers/locked_ring.h"
 #include "peers/ring.h"
 
@@ -80,11 +82,22 @@ static uint64_t run_locked(const void *argument)
         check_sum((peer).function(setting->items, setting->batch, BENCH_RING), setting->items); \
         return setting->items;                                                                  \
     }
+#define RUN_ON_BIDE(name, subject)                                         \
+    static uint64_t name(const void *argument)                             \
+    {                                                                      \
+        const struct ring_setting *setting = argument;                     \
+        check_sum((subject).run(setting->items, setting->batch,            \
+                                setting->placement == RING_APART ? 2 : 1), \
+                  setting->items);                                         \
+        return setting->items;                                             \
+    }
 #if BENCH_GXX
+RUN_ON_BIDE(run_on_bide_gxx, cxx_ring_gxx)
 RUN_CXX(run_gxx_inline, peer_ring_gxx, run_inline)
 RUN_CXX(run_gxx_queued, peer_ring_gxx, run_queued)
 #endif
 #if BENCH_CLANG
+RUN_ON_BIDE(run_on_bide_clang, cxx_ring_clang)
 RUN_CXX(run_clang_inline, peer_ring_clang, run_inline)
 RUN_CXX(run_clang_queued, peer_ring_clang, run_queued)
 #endif
@@ -111,6 +124,9 @@ RUN_CXX(run_clang_queued, peer_ring_clang, run_queued)
 #define CXX(name, run, resumed, n1, n10, n256)                                                   \
     SUBJECTS(name, run, RING_1_1, "1-1", RING_TOGETHER, 1, ", \"resumed\": \"" resumed "\"", n1, \
              n10, n256, false)
+#define ON_BIDE(name, run)                                                        \
+    SUBJECTS(name, run, RING_1_1, "1-1", RING_TOGETHER, 1, "", 6, 30, 60, false), \
+        SUBJECTS(name, run, RING_1_1, "1-1", RING_APART, 2, "", 6, 30, 40, false)
 #define APART ", \"placement\": \"apart\""
 #define DEALT ", \"placement\": \"dealt\""
 
@@ -119,10 +135,12 @@ static const bench_subject subjects_1_1[] = {
     BIDE(RING_1_1, "1-1", RING_APART, 2, "", 6, 30, 40),
     SUBJECTS("mutex+cond", run_locked, RING_1_1, "1-1", RING_APART, 2, "", 1, 10, 30, false),
 #if BENCH_GXX
+    ON_BIDE("bide-cxx-g++", run_on_bide_gxx),
     CXX("cxx20-barrier-g++", run_gxx_inline, "inline", 2, 10, 40),
     CXX("cxx20-barrier-g++", run_gxx_queued, "queued", 6, 30, 60),
 #endif
 #if BENCH_CLANG
+    ON_BIDE("bide-cxx-clang", run_on_bide_clang),
     CXX("cxx20-barrier-clang", run_clang_inline, "inline", 2, 10, 40),
     CXX("cxx20-barrier-clang", run_clang_queued, "queued", 6, 30, 60),
 #endif

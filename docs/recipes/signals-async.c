@@ -5,7 +5,7 @@
 async int program(bide_signal *terminate)
 {
     try await bide_signal_wait(terminate);
-    puts("stops"); /* bide_server_shut_down(&server, bide_now(...) + BIDE_SECONDS(10)) */
+    puts("stops"); /* and shuts its server down, for example */
     return 0;
 }
 

@@ -11,7 +11,7 @@ bide_coroutine(program_body)
 {
     bide_begin(program_body, struct program * self);
     bide_try(bide_signal_wait(&self->wait, self->terminate));
-    puts("stops"); /* bide_server_shut_down(&server, bide_now(...) + BIDE_SECONDS(10)) */
+    puts("stops"); /* and shuts its server down, for example */
     bide_end();
 }
 

@@ -1090,6 +1090,117 @@ auto schedule_on(bide_scheduler *scheduler, task<T> task)
     return detail::around<bide_schedule_on_operation, T, decltype(make)>(std::move(task), make);
 }
 
+namespace detail
+{
+
+class [[nodiscard]] context_wait
+{
+    const bide_context *context_ = &bide_default_context;
+
+  public:
+    bool await_ready() const noexcept
+    {
+        return false;
+    }
+    template <class Promise>
+    bool await_suspend(std::coroutine_handle<Promise> handle) noexcept
+    {
+        if constexpr (belongs_to_bide<Promise>)
+            context_ = handle.promise().frame.context;
+        else if constexpr (has_context<Promise>)
+            context_ = handle.promise().wait_context();
+        return false;
+    }
+    const bide_context &await_resume() const noexcept
+    {
+        return *context_;
+    }
+};
+
+} // namespace detail
+
+/*
+ * The context in which the coroutine waits: bide_this_context(). For bide_now, and for a scope.
+ * Threads: the coroutine's. Errors: none. Suspends: never. Cancel-safe: yes. Progress: wait-free.
+ */
+inline auto this_context() noexcept
+{
+    return detail::context_wait();
+}
+
+/*
+ * Tasks that run beside the coroutine that owns the scope, and have all ended when it has been joined: bide_scope.
+ *
+ *     bide::scope clients(co_await bide::this_context());
+ *     clients.spawn(serve(std::move(socket)));
+ *     (co_await clients.join()).value();              // all have ended; the first error
+ *
+ * A task that ends with an error asks the others to stop; so does a request to stop the owner. A spawned
+ * task belongs to the scope, which allocates memory for it, and frees it when the task has ended. An
+ * exception that leaves it ends the program. The destructor destroys the tasks that still run, as
+ * bide_scope_destroy does: newest first, on their scheduler. The object stays where it is.
+ * Threads: the owner's; a task of the scope may spawn and stop.
+ */
+class scope
+{
+    template <class T>
+    struct spawned {
+        task<T> work;
+        bide_branch branch;
+
+        static void ended(bide_branch *branch) noexcept
+        {
+            delete bide_container_of(branch, spawned, branch);
+        }
+    };
+    bide_scope scope_;
+
+  public:
+    explicit scope(const bide_context &context) noexcept
+    {
+        bide_frame owner = {};
+        owner.context = &context;
+        bide_scope_init_(&scope_, &owner, false); /* copies the context, and keeps no owner */
+    }
+    ~scope()
+    {
+        bide_scope_destroy(&scope_);
+    }
+    scope(const scope &) = delete;
+    scope &operator=(const scope &) = delete;
+
+    /* Begins a task: it is posted to the scope's scheduler. Allocates, and throws std::bad_alloc. */
+    template <class T>
+    void spawn(task<T> work)
+    {
+        auto *begun = new spawned<T>{std::move(work), {}};
+        bide_scope_spawn_in(&scope_, &begun->branch, &scope_.context, begun->work.awaiter(),
+                            spawned<T>::ended);
+    }
+
+    /* Asks all tasks to stop. */
+    void stop() noexcept
+    {
+        bide_scope_stop(&scope_);
+    }
+
+    /* Waits until all have ended: bide_scope_join. */
+    [[nodiscard]] auto join() noexcept
+    {
+        return wait_with<detail::no_waiter>(
+            [this](detail::no_waiter *) { return bide_scope_join(&scope_); });
+    }
+
+    /* The same; asks them to stop after that time, and then ends with -ETIMEDOUT when they have. */
+    [[nodiscard]] auto join_for(std::chrono::nanoseconds duration) noexcept
+    {
+        return wait_with<bide_with_deadline_operation>(
+            [this, ns = detail::nanoseconds(duration)](bide_with_deadline_operation *waiter) {
+                return bide_with_timeout(waiter, ns, bide_scope_join(&scope_));
+            });
+    }
+};
+
 /*
  * Sleeps for a while, on the coroutine's scheduler: bide_sleep_for.
  * Threads: any. Errors: as bide_sleep_for. Suspends: as bide_sleep_for. Cancel-safe: yes.

@@ -33,11 +33,19 @@ def change(repository, path, pattern, by):
         file.write(text)
 
 
-def check(name, repository, *says):
+def path_of(folder, *names):
+    """A folder with these tools alone, for PATH. abidiff is not called by --check: any program stands for it."""
+    os.mkdir(folder)
+    for name in names:
+        os.symlink(shutil.which("true" if name == "abidiff" else name), os.path.join(folder, name))
+    return folder
+
+
+def check(name, repository, *says, path=None):
     """The script accepts the commit; or it refuses it and says these, each on a line, and nothing else."""
     global count, failed
     made = subprocess.run(["sh", "scripts/release", "--check"], cwd=repository, capture_output=True, text=True, check=False,
-                          env=environment)
+                          env={**environment, "PATH": path or environment["PATH"]})
     lines = made.stderr.splitlines()
     good = made.returncode == (1 if says else 0) and len(lines) == len(says) and all(
         line.startswith("release: ") and words in line for line, words in zip(lines, says))
@@ -96,8 +104,16 @@ with tempfile.TemporaryDirectory() as scratch:
     with open(os.path.join(dirty, "new.c"), "w", encoding="utf-8"):
         pass
     check("a file is not committed", dirty, "the worktree has changes that are not committed")
+    tools = ["sh", "dirname", "git", "head", "paste", "sed"]
+    bare = path_of(os.path.join(scratch, "bare"), *tools)
+    whole = path_of(os.path.join(scratch, "whole"), *tools, "abidiff")
+    check("the first release needs no abidiff", released, path=bare)
+    git(released, "tag", "v0.0.1")
+    check("a later one does", released, "abidiff is not installed", path=bare)
+    check("a later one, with abidiff", released, path=whole)
+    git(released, "tag", "--delete", "v0.0.1")
     git(released, "tag", f"v{version}")
-    check("the version has a tag", released, f"the tag v{version} is there already")
+    check("the version has a tag", released, f"the tag v{version} is there already", path=whole)
 
 print(f"1..{count}")
 sys.exit(failed)

@@ -190,12 +190,12 @@ static void store_now(const operation *op, uintptr_t address, size_t size, hidde
         symmetry_store();
     execution_running()->in_rmw = false;
     unsigned location = location_for(G, e, address, size, which);
-    watch_atomic(op, address, size, which, ACCESS_ATOMIC_WRITE);
     value = memory_fitting(value, size);
     bool added = e == NULL;
     reference read = load != NULL ? event_at(G, *load)->rf : INITIAL;
     if (added && !decide_store(G, the_execution.running, op, location, value, read))
         execution_give_up();
+    watch_atomic(op, address, size, which, ACCESS_ATOMIC_WRITE); /* of a store that is possible */
     e = event_at(G, step_taken(!added));
     if (e->value != value || e->location != location)
         execution_found(BIDE_CHECK_BAD_SCENARIO,

@@ -131,6 +131,29 @@ static void none_races_that_comes_after_the_other(void **unused)
     }
 }
 
+/* Takes the object as a lock, and may read it plainly meanwhile. */
+static void lock_and_look(void *p)
+{
+    uint32_t expected = 0;
+    if (!bide_atomic_compare_exchange(&((state *)p)->object, &expected, 1, acquire, relaxed))
+        return;
+    if (bide_check_thread() == 1)
+        (void)*plainly(p);
+    bide_atomic_store(&((state *)p)->object, 0, release);
+}
+
+/* The second thread may read the value from before the first one's compare-exchange, but not replace it. */
+static void a_read_modify_write_that_cannot_store_does_not_race(void **unused)
+{
+    (void)unused;
+    bide_check_scenario scenario = {
+        .name = "lock", .size = sizeof(state), .threads = {lock_and_look, lock_and_look}};
+    bide_check_result r;
+    assert_int_equal(bide_check_explore(&scenario, &r), BIDE_CHECK_NOTHING);
+    assert_false(r.is_unfinished);
+    bide_check_result_free(&r);
+}
+
 /* ---- Values ---- */
 
 static void store_5_and_7(void *p)
@@ -418,6 +441,7 @@ int main(void)
         cmocka_unit_test(a_local_variable_ends_when_its_function_returns),
         cmocka_unit_test(each_pair_of_accesses_races_that_must),
         cmocka_unit_test(none_races_that_comes_after_the_other),
+        cmocka_unit_test(a_read_modify_write_that_cannot_store_does_not_race),
         cmocka_unit_test(a_plain_read_finds_what_was_stored_before),
         cmocka_unit_test(a_plain_read_finds_the_last_in_the_order_of_stores),
         cmocka_unit_test(what_is_static_begins_anew_in_each_execution),

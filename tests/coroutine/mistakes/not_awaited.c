@@ -28,10 +28,12 @@ static const bide_context_key(int) key = BIDE_CONTEXT_KEY("key");
 static bide_stream stream;
 
 /* (they are called by tables alone) */
-#define bide_http_agent_tls_connect bide_http_agent_tls_connect_
-#define bide_http_agent_http2_run   bide_http_agent_http2_run_
-#define bide_http_agent_http2_recv  bide_http_agent_http2_recv_
-#define bide_http_agent_http2_read  bide_http_agent_http2_read_
+#define bide_http_agent_tls_connect    bide_http_agent_tls_connect_
+#define bide_http_agent_http2_run      bide_http_agent_http2_run_
+#define bide_http_agent_http2_recv     bide_http_agent_http2_recv_
+#define bide_http_agent_http2_read     bide_http_agent_http2_read_
+#define bide_http_agent_http2_write    bide_http_agent_http2_write_
+#define bide_http_agent_http2_continue bide_http_agent_http2_continue_
 static bide_acceptor acceptor;
 static bide_signal one_signal;
 static bide_directory directory;
@@ -256,8 +258,12 @@ void awaits_nothing(void)
     bide_http_agent_http2_run(0);                                       // HERE
     bide_http_agent_http2_recv(0);                                      // HERE
     bide_http_agent_http2_read(0, 0, 0);                                // HERE
+    bide_http_agent_http2_write(0, 0, 0);                               // HERE
+    bide_http_agent_http2_continue(0);                                  // HERE
     bide_http_fetch_read(0, 0, 0);                                      // HERE
     bide_http_fetch_send(0);                                            // HERE
+    bide_http_fetch_start(0, 0);                                        // HERE
+    bide_http_fetch_write(0, 0, 0);                                     // HERE
     bide_http_get(0, 0, 0, 0, 0);                                       // HERE
     bide_http_flush(0);                                                 // HERE
     bide_http_log_run(0);                                               // HERE
